@@ -53,11 +53,14 @@ class Pieces {
            .place = places_.consecutive(entry.offset + begin, entry.offset + end)
                         ? places_[entry.offset + begin]
                         : Table::scattered});
-      scattered_ |= by_rank_[(here + i) % ranks].back().place == Table::scattered;
+      bool const scattered = by_rank_[(here + i) % ranks].back().place == Table::scattered;
+      scattered_ |= scattered;
+      scattered_far_ |= scattered && far;
     }
   }
-  // True if any is.
+  // True if any is; any to or from a part out of reach.
   bool scattered() const { return scattered_; }
+  bool scattered_far() const { return scattered_far_; }
   void append(std::vector<u64>& table, u64 pieces, u64 begins) const {
     table[pieces] = table.size();
     for (auto const& rank : by_rank_)
@@ -74,7 +77,7 @@ class Pieces {
   u32 here_;
   Places const& places_;
   u64 element_;
-  bool scattered_ = false;
+  bool scattered_ = false, scattered_far_ = false;
 };
 
 void append(std::vector<u64>& table, u64 word, std::span<u64 const> list) {
@@ -153,8 +156,10 @@ std::vector<u64> exchange_table(World const& world, PartPlan const& part, u64 el
   sends.append(table, Table::sends, Table::send_begins);
   receives.append(table, Table::receives, Table::receive_begins);
   if (sends.scattered()) append(table, Table::sent, part.sent.list);
-  if (repeated(part.received.list)) append_targets(table, part.received.list);
-  else if (receives.scattered()) append(table, Table::received, part.received.list);
+  if (sends.scattered_far()) table[Table::packed_together] = part.sent.list.size();
+  if (repeated(part.received.list)) return append_targets(table, part.received.list), table;
+  if (receives.scattered()) append(table, Table::received, part.received.list);
+  if (receives.scattered_far()) table[Table::taken_together] = part.received.list.size();
   return table;
 }
 

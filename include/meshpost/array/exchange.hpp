@@ -39,7 +39,9 @@ struct ExchangeTable {
   /// If several elements go to one place: each place once, where its arrivals begin, and these.
   /// Otherwise `targets` is 0.
   static constexpr u64 targets = 7, target_count = 8, arrivals_begin = 9, arrivals = 10;
-  static constexpr u64 header = 11;
+  /// If all ranks pack together, or take together: the number of all elements. Otherwise 0.
+  static constexpr u64 packed_together = 11, taken_together = 12;
+  static constexpr u64 header = 13;
 };
 
 /// Combines by taking what has come.
@@ -130,12 +132,32 @@ class RankExchange {
   MESHPOST_FN bool has_credit(Table::Piece const& piece) const {
     return piece.credit != Table::none;
   }
+  /// Some of the device's elements.
+  struct Share {
+    u64 first, count;
+  };
+  /// This rank's of so many.
+  MESHPOST_FN Share share_of(u64 elements) const {
+    u64 const ranks = self_->local_size(), me = self_->local_id();
+    u64 const first = elements * me / ranks;
+    return {first, elements * (me + 1) / ranks - first};
+  }
+  /// In this step, from the element with this number on.
+  MESHPOST_FN T const* arrived(u64 number) const {
+    return arriving_.data() + step_ % 2 * exchange_.pitch + number;
+  }
   MESHPOST_FN void check(u64 elements, bool started, char const* what);
   template <class Work>
   MESHPOST_FN void each_piece(Pieces const& pieces, Table::Piece const& head, Work&& work) const;
+  MESHPOST_FN void pack_together(LocalSpan<T const> source);
   MESHPOST_FN void send(Table::Piece const& piece, LocalSpan<T const> source);
   template <class Combine>
   MESHPOST_FN void take(Table::Piece const& piece, LocalSpan<T> target, Combine& combine);
+  template <class PlaceOf, class Combine>
+  MESHPOST_FN void take(u64 first, u64 count, PlaceOf const& place_of, LocalSpan<T> target,
+                        Combine& combine);
+  template <class Combine>
+  MESHPOST_FN void take_together(LocalSpan<T> target, Combine& combine);
   template <class Combine>
   MESHPOST_FN void take_by_place(LocalSpan<T> target, Combine& combine);
   MESHPOST_FN void give_credit();
@@ -148,6 +170,7 @@ class RankExchange {
   // Words of the table that each step needs.
   u64 size_ = 0;
   bool by_piece_ = false;
+  u64 packed_together_ = 0, taken_together_ = 0;
   bool gives_credit_ = false;
   u32 coming_ = 0;       ///< pieces from other ranks
   u64* busy_ = nullptr;  ///< this rank's word

@@ -101,7 +101,8 @@ struct LaunchSpec {
   void const* kernel = nullptr;
   Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
   Bytes scratch{};        ///< shared memory of each rank
-  u32 workers = 0;        ///< CPU worker threads; 0: one for each core
+  u32 workers = 0;        ///< CPU worker threads; 0: one for each core,
+  u32 beside = 0;         ///< except for so many, of at least four, where others have work too
   u32 neighbours = 1;     ///< processes that share the cores; this one counts
   u32 sharers = 1;        ///< processes that run such a launch on these devices at the same time
   bool by_warp = false;   ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)

@@ -118,7 +118,8 @@ CpuLaunch::CpuLaunch(LaunchSpec const& spec)
   u32 ranks = 0;
   for (auto const& grid : spec_.grids) ranks += grid.ranks;
   u32 const cores = usable_cores();
-  u32 const share = std::max(1u, cores / spec_.neighbours);  // of the cores for all processes here
+  u32 share = std::max(1u, cores / spec_.neighbours);  // of the cores for all processes here
+  share -= std::min(spec_.beside, share / 4);
   u32 const wanted = spec_.thread_a_rank ? ranks : spec_.workers != 0 ? spec_.workers : share;
   worker_count_ = std::min(std::max(wanted, 1u), ranks);
   for (auto const& grid : spec_.grids)

@@ -25,7 +25,8 @@
 //     barriers of the world: the first one comes behind the last words of an object before this
 //     one, the second one before the first word of this one.
 //  3. Pieces with consecutive places are put from there, others are packed into `outgoing`. Both
-//     may change behind finish(), because that flushes: the puts have been read.
+//     may change behind finish(), because that flushes and ends with a barrier: the puts of all
+//     ranks have been read.
 //  4. A device may send to itself: at the ends of a periodic grid. Then the same rank has the piece
 //     at both ends. It packs it into `arriving` at once, without message and word. It has taken
 //     the piece of step k - 2 before, in finish(). Its threads meet between the pack and the reads:
@@ -35,6 +36,10 @@
 //     the places, not the pieces. Then a rank reads bytes whose notification another rank of its
 //     device has consumed. There is a barrier between the two, which the rules of delivery ask for,
 //     and one between the reads and the words of 2.
+//
+//  6. Out of reach, a message costs the host so much that a device has a few long pieces. One rank
+//     alone would take long for a piece (a GPU some 20 us for 256 KiB). So all ranks pack together,
+//     with a barrier before the puts, and take together, as for sums.
 //
 // Nobody waits for ever if all ranks of all devices call start() and finish() in turn: start() of
 // step k waits for finish() of step k - 2 elsewhere, which waits for start() of step k - 2.
@@ -51,6 +56,8 @@ MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchang
   arriving_ = exchange.arriving.local(self);
   size_ = table_[Table::size];
   by_piece_ = table_[Table::targets] == 0;
+  packed_together_ = table_[Table::packed_together];
+  taken_together_ = table_[Table::taken_together];
   auto const mine = [&](u64 pieces, u64 begins) {
     u64 const* const begin = table_ + table_[begins] + self.local_id();
     return Pieces{table_ + table_[pieces] + begin[0] * Table::piece_words,
@@ -135,7 +142,20 @@ MESHPOST_FN void RankExchange<T>::start(LocalSpan<T const> source) {
         "RankExchange::start() while another RankExchange over the same Exchange is between "
         "start() and finish(); make_exchange() once more for a second one");
   if (self.thread() == 0) *busy_ = 1;
+  if (packed_together_ != 0) pack_together(source);
   each_piece(sends_, head, [&](Table::Piece const& one) { send(one, source); });
+}
+
+template <class T>
+MESHPOST_FN void RankExchange<T>::pack_together(LocalSpan<T const> source) {
+  Rank& self = *self_;
+  auto const packed = exchange_.outgoing.local(self);
+  auto const share = share_of(packed_together_);
+  u64 const* const places = table_ + word(Table::sent) + share.first;
+  detail::load_and_store(
+      self, share.count, [&](u64 i) { return source[places[i]]; },
+      [&](u64 i, T const& value) { packed[share.first + i] = value; });
+  self.barrier(self.device_communicator());
 }
 
 template <class T>
@@ -152,9 +172,10 @@ MESHPOST_FN void RankExchange<T>::send(Table::Piece const& piece, LocalSpan<T co
                             ? arriving_.subspan(there, piece.count)
                             : exchange_.outgoing.local(self).subspan(piece.first, piece.count);
     u64 const* const places = places_of(piece, Table::sent);
-    detail::load_and_store(
-        self, piece.count, [&](u64 i) { return source[places ? places[i] : piece.place + i]; },
-        [&](u64 i, T const& value) { packed[i] = value; });
+    if (own(piece) || packed_together_ == 0)
+      detail::load_and_store(
+          self, piece.count, [&](u64 i) { return source[places ? places[i] : piece.place + i]; },
+          [&](u64 i, T const& value) { packed[i] = value; });
     sent = packed;
   }
   if (!own(piece))
@@ -170,12 +191,13 @@ MESHPOST_FN void RankExchange<T>::finish(LocalSpan<T> target, Combine&& combine)
   if (coming_ != 0) self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)}, coming_);
   self.flush(exchange_.arriving);
   if (self.thread() == 0) *busy_ = 0;  // all threads look there again behind a barrier below
-  if (by_piece_)
+  if (taken_together_ != 0) take_together(target, combine);
+  else if (by_piece_)
     each_piece(receives_, head, [&](Table::Piece const& one) { take(one, target, combine); });
   else take_by_place(target, combine);
   if (gives_credit_) give_credit();
   ++step_;
-  if (by_piece_) self.barrier(self.device_communicator());
+  if (taken_together_ == 0 && by_piece_) self.barrier(self.device_communicator());
 }
 
 /// One element for each place: each rank takes its pieces.
@@ -183,20 +205,42 @@ template <class T>
 template <class Combine>
 MESHPOST_FN void RankExchange<T>::take(Table::Piece const& piece, LocalSpan<T> target,
                                        Combine& combine) {
-  T const* const come = arriving_.data() + step_ % 2 * exchange_.pitch + piece.first;
   u64 const* const places = places_of(piece, Table::received);
   if constexpr (same<Combine, detail::Replace>)
     if (places == nullptr)
-      return memory::copy(&target[piece.place], come, piece.count * sizeof(T), self_->thread(),
-                          self_->threads());
+      return memory::copy(&target[piece.place], arrived(piece.first), piece.count * sizeof(T),
+                          self_->thread(), self_->threads());
+  auto const place_of = [&](u64 i) { return places ? places[i] : piece.place + i; };
+  take(piece.first, piece.count, place_of, target, combine);
+}
+
+/// The same, of all elements: each rank takes a share.
+template <class T>
+template <class Combine>
+MESHPOST_FN void RankExchange<T>::take_together(LocalSpan<T> target, Combine& combine) {
+  Rank& self = *self_;
+  self.barrier(self.device_communicator());
+  auto const share = share_of(taken_together_);
+  u64 const* const places = table_ + word(Table::received) + share.first;
+  auto const place_of = [&](u64 i) { return places[i]; };
+  take(share.first, share.count, place_of, target, combine);
+  self.barrier(self.device_communicator());
+}
+
+/// Elements that came, from this number on.
+template <class T>
+template <class PlaceOf, class Combine>
+MESHPOST_FN void RankExchange<T>::take(u64 first, u64 count, PlaceOf const& place_of,
+                                       LocalSpan<T> target, Combine& combine) {
+  T const* const come = arrived(first);
   struct Came {
     u64 place;
     T old, value;
   };
   detail::load_and_store(
-      *self_, piece.count,
+      *self_, count,
       [&](u64 i) {
-        u64 const place = places ? places[i] : piece.place + i;
+        u64 const place = place_of(i);
         return Came{place, target[place], come[i]};
       },
       [&](u64 /*i*/, Came const& came) { target[came.place] = combine(came.old, came.value); });
@@ -208,17 +252,16 @@ template <class Combine>
 MESHPOST_FN void RankExchange<T>::take_by_place(LocalSpan<T> target, Combine& combine) {
   Rank& self = *self_;
   self.barrier(self.device_communicator());
-  T const* const come = arriving_.data() + step_ % 2 * exchange_.pitch;
+  T const* const come = arrived(0);
   u64 const *const places = table_ + word(Table::targets),
                    *const begins = table_ + word(Table::arrivals_begin),
                    *const numbers = table_ + word(Table::arrivals);
-  u64 const count = word(Table::target_count), ranks = self.local_size();
-  u64 const from = count * self.local_id() / ranks, to = count * (self.local_id() + 1) / ranks;
-  self.each(to - from, [&](u64 i) {
-    T value = target[places[from + i]];
-    for (u64 k = begins[from + i]; k < begins[from + i + 1]; ++k)
+  auto const [first, count] = share_of(word(Table::target_count));
+  self.each(count, [&](u64 i) {
+    T value = target[places[first + i]];
+    for (u64 k = begins[first + i]; k < begins[first + i + 1]; ++k)
       value = combine(value, come[numbers[k]]);
-    target[places[from + i]] = value;
+    target[places[first + i]] = value;
   });
   self.barrier(self.device_communicator());
 }

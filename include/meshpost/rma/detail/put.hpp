@@ -155,7 +155,8 @@ template <class T>
 MESHPOST_FN void Rank::flush(Window<T> const& window) {
   block_.tick();
   check_window(Operation::flush, window.info());
-  block_.sync();  // each thread copies its share itself: past this point all sources have been read
+  block_.sync();  // each thread copies its share itself, if the proxy doesn't
+  via::flush(*this);
 }
 
 MESHPOST_FN inline void Rank::publish() {

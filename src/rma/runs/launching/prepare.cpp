@@ -86,6 +86,10 @@ LaunchSpec RunSupervisor::spec(std::string_view kind, bool lanes) const {
   spec.threads = record_.launch.threads;
   spec.scratch = record_.launch.scratch;
   spec.workers = world_.options().workers;
+  // The proxy's thread then moves all messages. (16 cores beside an H200: messages of 2 MiB in each
+  // step of 1.6 ms; without a core of its own steps took 1 to 3 % longer.)
+  spec.beside = std::ranges::any_of(layout_.devices,
+                                    [&](auto const& device) { return device->kind() != kind; });
   spec.thread_a_rank = record_.launch.thread_a_rank;
   if (proxy_) {
     spec.help = [proxy = proxy_] { return proxy->help(); };

@@ -63,40 +63,71 @@ OutgoingPtr Outbound::queue(u32 process, WireMessage const& wire, u64 bytes) {
   return out;
 }
 
+// It holds no bytes. But its rank goes on, and may add such messages much faster than they are
+// sent. Then a message of another rank would have to wait long. So they count, as far as few do no
+// harm.
+OutgoingPtr Outbound::queue_in_place(u32 process, WireMessage const& wire, char const* source) {
+  constexpr u64 most_counted = most_held / 32;
+  auto out = queue(process, wire, std::min(wire.message.bytes, most_counted));
+  out->source = source;
+  out->size = wire.message.bytes;
+  return out;
+}
+
 void Outbound::put(u32 process, WireMessage const& wire, std::string_view bytes) {
   queue(process, wire, bytes.size())->copy = bytes;
 }
 
-// Queued now, to keep the order; sent when the bytes have been read. The engine itself reads many
-// bytes of the host's heap, and bytes of devices that it reaches. Other bytes are read into memory
-// of this process, because a rank may be ended before the engine has read them.
-void Outbound::put_long(u32 own, u32 process, WireMessage wire, char const* source, u32* done) {
+namespace {
+// Calls work(message, its place among all bytes, true for the last) for each piece of a message.
+template <class Work>
+void each_piece(WireMessage wire, Work&& work) {
   u64 const size = wire.message.bytes;
-  if (auto const in_place =
-          process != group_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
-    auto const out = queue(process, wire, 0);
-    out->source = in_place->memory;
-    out->device = in_place->device;
-    out->size = size;
-    out->done = done;
-    return;
-  }
-  auto pieces = read_in_pieces(own, wire, source, size, [done] {
-    if (done) memory::add(done, 1, Order::system);
-  });
-  if (!lost(process)) std::ranges::move(pieces, std::back_inserter(queues_[process]));
-}
-
-std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, WireMessage wire, char const* source,
-                                                 u64 size, std::function<void()> const& read) {
-  std::deque<OutgoingPtr> pieces;
   via::Signal const count = wire.message.signal;
   for (u64 at = 0; at < size; at += Access::largest) {
     u64 const piece = std::min(Access::largest, size - at);
     bool const last = at + piece == size;
     wire.message.bytes = piece;
     wire.message.signal = last ? count : via::Signal{};
-    auto const out = pieces.emplace_back(make(wire, piece));
+    work(wire, at, last);
+    wire.message.address += piece;
+    wire.position += piece;
+  }
+}
+}  // namespace
+
+// Queued now, to keep the order; sent when the bytes have been read. The engine itself reads many
+// bytes of the host's heap, and bytes of devices that it reaches. For this process bytes of that
+// heap are read when the message is carried out. Other bytes are read into memory of this process,
+// because a rank may be ended before the engine has read them.
+void Outbound::put_long(u32 own, u32 process, WireMessage wire, char const* source, u32* done) {
+  u64 const size = wire.message.bytes;
+  if (auto const in_place =
+          process != group_.number() ? writes_->in_place(own, source, size) : std::nullopt) {
+    auto const out = queue_in_place(process, wire, in_place->memory);
+    out->device = in_place->device;
+    out->done = done;
+    return;
+  }
+  if (process == group_.number() && layout_.devices[own]->in_host_memory() &&
+      addresses_.in_heap(own, source, size))
+    return each_piece(wire, [&](WireMessage const& message, u64 at, bool last) {
+      auto const out = queue_in_place(process, message, source + at);
+      if (last) out->done = done;
+    });
+  auto pieces = read_in_pieces(own, wire, source, [done] {
+    if (done) memory::add(done, 1, Order::system);
+  });
+  if (!lost(process)) std::ranges::move(pieces, std::back_inserter(queues_[process]));
+}
+
+std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, WireMessage const& wire,
+                                                 char const* source,
+                                                 std::function<void()> const& read) {
+  std::deque<OutgoingPtr> pieces;
+  each_piece(wire, [&](WireMessage const& message, u64 at, bool last) {
+    u64 const size = message.message.bytes;
+    auto const out = pieces.emplace_back(make(message, size));
     out->ready = false;
     auto take = [out, read = last ? read : nullptr](std::string_view bytes, Keep const& keep) {
       if (keep && bytes.size() > short_read) out->source = bytes.data(), out->keep = keep;
@@ -106,10 +137,8 @@ std::deque<OutgoingPtr> Outbound::read_in_pieces(u32 own, WireMessage wire, char
     };
     hooks::at("read a source");
     own_.with_memory_of_ranks(own,
-                              [&] { own_.access(own).read(source + at, piece, std::move(take)); });
-    wire.message.address += piece;
-    wire.position += piece;
-  }
+                              [&] { own_.access(own).read(source + at, size, std::move(take)); });
+  });
   return pieces;
 }
 
@@ -120,9 +149,10 @@ void Outbound::read_instead(std::deque<OutgoingPtr>& queue) {
   auto wire = out->wire;
   wire.message.address += out->sent;
   wire.position += out->sent;
+  wire.message.bytes = out->size - out->sent;
   ++out->reading;
-  auto pieces = read_in_pieces(*out->device, wire, out->source + out->sent, out->size - out->sent,
-                               [this, out] { has_read(*out); });
+  auto pieces =
+      read_in_pieces(*out->device, wire, out->source + out->sent, [this, out] { has_read(*out); });
   out->sent = out->size;
   queue.insert(queue.begin() + 1, pieces.begin(), pieces.end());
 }
@@ -215,6 +245,11 @@ bool Outbound::tell_news(bool idle) {
 
 bool Outbound::is_empty() const {
   return std::ranges::all_of(queues_, [](auto const& queue) { return queue.empty(); });
+}
+
+void Outbound::has_carried_out(Outgoing& out) {
+  out.sent = out.size;
+  end_if_read(out);
 }
 
 void Outbound::has_read(Outgoing& out) {

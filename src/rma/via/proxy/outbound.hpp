@@ -35,6 +35,8 @@ class Outbound : WorldMemory {
 
   /// The next message for this process, if its bytes are here.
   OutgoingPtr take_for_here();
+  /// It has been carried out.
+  void has_carried_out(Outgoing& out);
   /// Sends what it can to other processes. True if anything has happened.
   bool send();
   /// Tells news to processes that no other message has told: what was carried out and let go of.
@@ -50,7 +52,8 @@ class Outbound : WorldMemory {
  private:
   OutgoingPtr make(WireMessage const& wire, u64 bytes);
   OutgoingPtr queue(u32 process, WireMessage const& wire, u64 bytes);
-  std::deque<OutgoingPtr> read_in_pieces(u32 own, WireMessage wire, char const* source, u64 size,
+  OutgoingPtr queue_in_place(u32 process, WireMessage const& wire, char const* source);
+  std::deque<OutgoingPtr> read_in_pieces(u32 own, WireMessage const& wire, char const* source,
                                          std::function<void()> const& read);
   void read_instead(std::deque<OutgoingPtr>& queue);
   bool send_next(u32 process);

@@ -173,8 +173,10 @@ void Proxy::take(u32 own, RequestRecord const& record) {
 // ring gets it.
 bool Proxy::carry_out_queued() {
   bool any = false;
-  for (OutgoingPtr out; (out = outbound_.take_for_here()); any = true)  // a get adds its answer
+  for (OutgoingPtr out; (out = outbound_.take_for_here()); any = true) {  // a get adds its answer
     inbound_.carry_out(group_.number(), out->wire, {out->rest(), out->keep});
+    outbound_.has_carried_out(*out);
+  }
   return any;
 }
 

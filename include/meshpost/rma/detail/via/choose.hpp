@@ -50,10 +50,15 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, Location const&
   if (to.far) return proxy::write(self, operation, copy);
   direct::write(self, to, copy);
 }
-/// To memory of a device that is no target of a put, such as a gathering area.
+/// To memory of a device that is no target of a put, such as a gathering area. The source may
+/// change when it returns.
 MESHPOST_FN inline void write(Sender& self, Operation operation, u32 device, void* target,
                               void const* source, u64 bytes) {
-  if (is_far(*self.state_, device)) return proxy::write(self, operation, target, source, bytes);
+  if (is_far(*self.state_, device)) {
+    proxy::write(self, operation, target, source, bytes);
+    if (bytes > Message::most_inline) proxy::await_requests(self, operation);
+    return;
+  }
   memory::copy(target, source, bytes, self.thread(), self.threads());
 }
 
@@ -99,6 +104,12 @@ MESHPOST_FN void store(Sender& self, Operation operation, Location const& to, T*
   if (to.far) [[unlikely]]
     return proxy::store(self, operation, word, value);
   direct::store(self, to, word, value);
+}
+
+/// Waits until the sources of all writes may change.
+MESHPOST_FN inline void flush(Sender const& self) {
+  if (self.state_->requests.records != nullptr) [[unlikely]]
+    proxy::await_requests(self, Operation::flush);
 }
 
 MESHPOST_FN inline void read(Sender& self, Operation operation, Location const& from, void* target,

@@ -57,7 +57,7 @@ struct Sender {
   u32 zero_;
   u32 lane_limit_;  ///< shorter messages may go by lane; 0: none
   u64 stride_;
-  u32 posted_ = 0;         ///< requests to the proxy that this rank has waited for
+  u32 posted_ = 0;         ///< requests to the proxy that it answers
   LaneHold lane_{};        ///< the lane that it last sent by
   bool unfenced_ = false;  ///< it has stored beyond its device since its last system fence
   /// It has stored so since the last barrier of the world, or published: the finder of its messages

@@ -11,8 +11,10 @@
 // proxy sees the source's bytes, and a rank that gets them sees what was stored before publish().
 //
 // A source that fits is copied to the request, by the first warp: over the bus, in stores that
-// nobody waits for. The warp meets before thread 0 publishes the request. For a longer source the
-// rank waits until the proxy has read it.
+// nobody waits for. The warp meets before thread 0 publishes the request. A longer source is read
+// by the proxy. If it lies in a window, the rank goes on; flush() waits for that. The proxy counts
+// what it has read, not in which order. So a rank waits for all its requests at once. Other memory
+// may end with the rank, also when it throws. So the rank waits at once until it has been read.
 //
 // Sources and targets are any memory that the rank can load and store. On a GPU the host can't
 // reach some of it, such as scratch(). A long put out of it, and a get into it, go in pieces by way
@@ -22,7 +24,8 @@
 
 namespace meshpost::via::proxy {
 
-MESHPOST_FN inline bool waits_for(Message const& message) {
+/// True if the proxy tells the rank when it has read the source, or filled the target.
+MESHPOST_FN inline bool is_answered(Message const& message) {
   return message.type == Message::Type::get ||
          (message.type == Message::Type::put && message.bytes > Message::most_inline);
 }
@@ -44,7 +47,7 @@ MESHPOST_FN inline void publish(Signal& in_ring, Signal const& count) {
 
 /// True if the source goes with the request.
 MESHPOST_FN inline bool carries(Message const& message) {
-  return message.type == Message::Type::put && message.bytes != 0 && !waits_for(message);
+  return message.type == Message::Type::put && message.bytes != 0 && !is_answered(message);
 }
 
 /// A place in the ring, by one thread. False: the rank leaves when it next reads the poison, with
@@ -69,7 +72,7 @@ MESHPOST_COLD inline void publish(RequestRing const& ring, u32 number, Message m
   }
   message.put_into(record.message);
   record.local_rank = local_rank;
-  record.waits = waits_for(message) ? 1 : 0;
+  record.waits = is_answered(message) ? 1 : 0;
   ring.publish(number);
 }
 
@@ -153,7 +156,7 @@ MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 
     block.sync();
     request_by_all(state.requests, block, local_rank, piece);
     // The last piece may be short. Then it is in the request, and the proxy tells nothing.
-    if (waits_for(piece))
+    if (is_answered(piece))
       block.await_out_of_line(
           {&state.requests.done[local_rank], ++posted, WordType::counter, Compare::greater_equal},
           {operation, 0, 0, 0}, state.command_queue);
@@ -163,26 +166,36 @@ MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 
   return posted;
 }
 
-/// Waits until the proxy has read the sources of all this rank's requests, or filled their targets.
+/// Waits until the proxy has read the sources of all this rank's requests, and filled their
+/// targets. By all threads.
 MESHPOST_FN inline void await_requests(Sender const& self, Operation operation) {
+  if (self.posted_ == 0) return;
   self.block_.await_out_of_line({&self.state_->requests.done[self.local_id_], self.posted_,
                                  WordType::counter, Compare::greater_equal},
                                 {operation, 0, 0, 0}, self.state_->command_queue);
 }
 
+/// True if the memory is of a window of the rank's device: it lives as long as the run.
+MESHPOST_FN inline bool in_window(Sender const& self, void const* address) {
+  char const* const heap = self.state_->heap + self.state_->device * self.stride_;
+  return static_cast<u64>(static_cast<char const*>(address) - heap) < self.stride_;
+}
+
 /// By all threads.
 MESHPOST_FN inline void request(Sender& self, Operation operation, Message const& message) {
   self.block_.sync();  // stores of the other threads are complete
-  bool const waits = waits_for(message);
-  if (waits && !memory::host_reaches(reinterpret_cast<void const*>(message.own))) {
+  bool const answered = is_answered(message);
+  if (answered && !memory::host_reaches(reinterpret_cast<void const*>(message.own))) {
     self.posted_ =
         request_staged(*self.state_, self.block_, self.local_id_, operation, message, self.posted_);
     return;
   }
   request_by_all(self.state_->requests, self.block_, self.local_id_, message);
-  if (!waits) return;
+  if (!answered) return;
   ++self.posted_;
-  await_requests(self, operation);
+  if (message.type == Message::Type::get ||
+      !in_window(self, reinterpret_cast<void const*>(message.own)))
+    await_requests(self, operation);
 }
 
 MESHPOST_FN inline Message put_of(void* target, void const* source, u64 bytes, Signal count = {}) {
@@ -192,14 +205,15 @@ MESHPOST_FN inline Message put_of(void* target, void const* source, u64 bytes, S
           .own = reinterpret_cast<u64>(source)};
 }
 
-/// By all threads. `count`, if any, is raised when the bytes are there.
+/// By all threads. `count`, if any, is raised when the bytes are there. The source must not change
+/// before await_requests().
 MESHPOST_FN inline void write(Sender& self, Operation operation, void* target, void const* source,
                               u64 bytes, Signal count = {}) {
   if (bytes == 0 && !count.any()) return;
   request(self, operation, put_of(target, source, bytes, count));
 }
 
-/// A strided put; by all threads. The rank waits once, for all runs that don't fit into requests.
+/// A strided put; by all threads. The proxy reads runs that don't fit into requests, as above.
 /// Others share requests if they lie side by side at the target, each with as many as fit.
 MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy const& copy) {
   RequestRing const& ring = self.state_->requests;
@@ -213,7 +227,7 @@ MESHPOST_FN inline void write(Sender& self, Operation operation, StridedCopy con
         request(ring, self.block_, self.local_id_, put_of(target, source, copy.run));
       });
     self.posted_ += static_cast<u32>(copy.runs());
-    await_requests(self, operation);
+    if (!in_window(self, copy.source)) await_requests(self, operation);
     return;
   }
   Team const team = self.block_.team();
