@@ -11,6 +11,10 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Containers often forbid processes to read each other's memory, so this is switched off.
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_base_warn_component_unused=0
+# Open MPI makes a directory for all its programs of a user, and fails if two make it at once.
+directory=$(mktemp -d)
+(tail --pid=$$ -f /dev/null && rm -rf "$directory") </dev/null >/dev/null 2>&1 &
+export OMPI_MCA_orte_tmpdir_base="$directory" PRTE_MCA_prte_tmpdir_base="$directory"
 processes=$1
 shift
 exec mpirun -n "$processes" "$@"
