@@ -49,7 +49,9 @@ std::vector<Variable> const& variables() {
        "ranks of a device; 0: one a multiprocessor; on CPU devices 16 a core, at least 16 a device",
        "0"},
       {"MESHPOST_WORKERS",
-       "worker threads that run the ranks of CPU devices; 0: one a core, beside GPUs one less",
+       "worker threads that run the ranks of CPU devices; 0: one a core; beside GPUs of the World "
+       "one less, "
+       "of at least 4",
        "0"},
       {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
       {"MESHPOST_PEER_DEADLINE",

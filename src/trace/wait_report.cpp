@@ -63,6 +63,7 @@ std::string awaited(RankView const& view, ReportNames const& names) {
           number(view.condition, view.condition.value), number(view.condition, view.observed));
     case Operation::put:
     case Operation::put_notify:
+    case Operation::flush:
     case Operation::get:
       return fmt::format("waits for the network in {}", to_string(note.operation));
     default:

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace meshpost {
 namespace {
@@ -127,6 +129,16 @@ TEST(WaitReport, says_of_ranks_that_are_not_known_not_that_a_barrier_misses_them
   EXPECT_EQ(report(ranks),
             "rank 0 waits in barrier of the world; ranks 100, 101, 102, 103, 104, 105, 106, 107 "
             "and 4 more are in process 2, which is gone");
+}
+
+TEST(WaitReport, says_who_waits_for_the_network) {
+  for (auto const [operation, name] :
+       {std::pair(Operation::put, "put"), std::pair(Operation::flush, "flush"),
+        std::pair(Operation::get, "get")}) {
+    auto view = waiting(3, {});
+    view.note = {operation, 0, 0, 0, Note::no_rank};
+    EXPECT_EQ(report({view}), "rank 3 waits for the network in " + std::string(name));
+  }
 }
 
 TEST(WaitReport, counts_what_has_arrived) {

@@ -36,10 +36,11 @@
 //     the places, not the pieces. Then a rank reads bytes whose notification another rank of its
 //     device has consumed. There is a barrier between the two, which the rules of delivery ask for,
 //     and one between the reads and the words of 2.
-//
 //  6. Out of reach, a message costs the host so much that a device has a few long pieces. One rank
-//     alone would take long for a piece (a GPU some 20 us for 256 KiB). So all ranks pack together,
-//     with a barrier before the puts, and take together, as for sums.
+//     alone would take long for a piece (a GPU some 20 us for 256 KiB). So if such pieces are
+//     scattered, all ranks pack and take all of the device's elements together. A barrier comes
+//     between the pack and the puts. For 2, 4 and the rules of delivery it holds what 5 says of sums:
+//     one comes before the reads, and one behind them.
 //
 // Nobody waits for ever if all ranks of all devices call start() and finish() in turn: start() of
 // step k waits for finish() of step k - 2 elsewhere, which waits for start() of step k - 2.

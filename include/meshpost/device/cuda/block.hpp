@@ -195,7 +195,9 @@ MESHPOST_COLD Block::Awaited await_others(RankReport* report, Control const* con
   if (told) {
     out->all_ended = 0;
     withdraw(out);
-    out->begins = 0;  // behind it: the host never sees the rank as one that has ended its run
+    // Behind the fence in there. The host may still have read "ended" before, and 0 now. Then it
+    // asks a rank that is running by then, and which never answers (Watch::question).
+    out->begins = 0;
   }
   return {bits, true};
 }

@@ -64,10 +64,11 @@ OutgoingPtr Outbound::queue(u32 process, WireMessage const& wire, u64 bytes) {
 }
 
 // It holds no bytes. But its rank goes on, and may add such messages much faster than they are
-// sent. Then a message of another rank would have to wait long. So they count, as far as few do no
-// harm.
+// sent. Then messages of other ranks would wait long behind them. So each counts a little, as some
+// hundreds do no harm. All count together, so a slow process with more of them keeps others
+// waiting, too.
 OutgoingPtr Outbound::queue_in_place(u32 process, WireMessage const& wire, char const* source) {
-  constexpr u64 most_counted = most_held / 32;
+  constexpr u64 most_counted = most_held / 512;
   auto out = queue(process, wire, std::min(wire.message.bytes, most_counted));
   out->source = source;
   out->size = wire.message.bytes;

@@ -41,7 +41,7 @@ void OwnDevices::make() {
 
 void OwnDevices::begin_run() {
   if (!in_order_) begin_anew();
-  // In each run, ranks count their waiting requests from 0.
+  // In each run, ranks count their answered requests from 0.
   for (auto const& own : own_) std::memset(own.done.data(), 0, own.done.size());
   std::scoped_lock const lock(of_ranks_);
   withdrawn_ = false;

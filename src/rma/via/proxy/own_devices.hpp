@@ -24,7 +24,7 @@ class OwnDevices {
   /// The ring of the ranks of an own device.
   RequestRing const& ring(u32 own) const { return own_[own].ring; }
   Access& access(u32 own) const { return *own_[own].access; }
-  /// By local rank: the counter of its waiting requests that are done.
+  /// By local rank: the counter of its answered requests that are done.
   u32* done(u32 own, u32 local_rank) const { return own_[own].done.as<u32>() + local_rank; }
   u32 count() const { return static_cast<u32>(own_.size()); }
 

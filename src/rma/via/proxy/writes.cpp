@@ -58,7 +58,8 @@
 //   copies the bytes out. So slots are let go of without any rank, and the sender is told at the
 //   latest when half are. Sources are read from devices into chunks. These are let go of when the
 //   engine has read them, which waits for slots alone. So a rank that puts waits for copy engines,
-//   the network and two proxies, but never for the receiver's kernel.
+//   the network and two proxies, but never for the receiver's kernel. (If the source is in a
+//   window, it waits when it flushes.)
 // - Time: at least the engine's, plus reading the first piece and copying on the last (512 KiB over
 //   PCIe at 50 GB/s: 10 us, and half as long to start it). The other work of both hosts, sums above
 //   all (20 us each), is pipelined. But at the sender it is added if the engine works only when it

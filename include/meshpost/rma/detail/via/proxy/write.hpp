@@ -136,8 +136,8 @@ MESHPOST_FN inline void request_by_all(RequestRing const& ring, Block block, u32
   }
 }
 
-/// A request with bytes that the host can't reach; by all threads. Returns how many requests the
-/// rank has waited for.
+/// A request with bytes that the host can't reach; by all threads. Returns how many answered
+/// requests the rank has made.
 MESHPOST_COLD inline u32 request_staged(RunState const& state, Block block, u32 local_rank,
                                         Operation operation, Message message, u32 posted) {
   bool const gets = message.type == Message::Type::get;
