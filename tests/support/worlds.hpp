@@ -24,7 +24,10 @@ enum class Spread { one_device, several_devices };
 
 inline std::string devices(Spread spread) {
   if (spread == Spread::one_device) return on_gpus() ? "cuda:0" : "cpu:1";
-  return std::getenv("MESHPOST_TEST_DEVICES") ? devices() : "cpu:3";
+  if (!std::getenv("MESHPOST_TEST_DEVICES")) return "cpu:3";
+  // Logical devices replace GPUs that a host doesn't have.
+  bool const alone = devices() == "cuda" && open_devices(devices()).size() == 1;
+  return alone ? "cuda:0*2" : devices();
 }
 
 /// A World for tests: a run that hangs should end before ctest's limit.
