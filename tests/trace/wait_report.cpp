@@ -132,7 +132,7 @@ TEST(WaitReport, says_of_ranks_that_are_not_known_not_that_a_barrier_misses_them
 }
 
 TEST(WaitReport, says_who_waits_for_the_network) {
-  for (auto const [operation, name] :
+  for (auto const& [operation, name] :
        {std::pair(Operation::put, "put"), std::pair(Operation::flush, "flush"),
         std::pair(Operation::get, "get")}) {
     auto view = waiting(3, {});
