@@ -107,12 +107,14 @@ TEST(Worlds, fail_without_the_runs_of_others_behind_them) {
   Chain good(2), bad(2);
   for (u32 round = 0; round < 3; ++round) {
     good.launch(5);
+    auto busy = bad.world.launch(Stay{100'000'000});  // until all are launched
     bad.launch(2);
     bad.launch(1, bad.world.size() - 1);
     good.launch(5);
     bad.launch(3);  // behind its own failure
     good.launch(5);
     good.wait();
+    busy.wait();
     bad.runs[0].wait();
     bad.runs[1].wait();
     for (u32 i = 2; i < 6; ++i)
