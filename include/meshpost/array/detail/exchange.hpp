@@ -56,9 +56,9 @@ MESHPOST_FN RankExchange<T>::RankExchange(Rank& self, Exchange<T> const& exchang
   table_ = exchange.table.local(self).data();
   arriving_ = exchange.arriving.local(self);
   size_ = table_[Table::size];
-  by_piece_ = table_[Table::targets] == 0;
   packed_together_ = table_[Table::packed_together];
   taken_together_ = table_[Table::taken_together];
+  by_piece_ = table_[Table::targets] == 0 && taken_together_ == 0;
   auto const mine = [&](u64 pieces, u64 begins) {
     u64 const* const begin = table_ + table_[begins] + self.local_id();
     return Pieces{table_ + table_[pieces] + begin[0] * Table::piece_words,
@@ -192,13 +192,13 @@ MESHPOST_FN void RankExchange<T>::finish(LocalSpan<T> target, Combine&& combine)
   if (coming_ != 0) self.wait(exchange_.arriving, Tag{static_cast<u32>(step_ % 2)}, coming_);
   self.flush(exchange_.arriving);
   if (self.thread() == 0) *busy_ = 0;  // all threads look there again behind a barrier below
-  if (taken_together_ != 0) take_together(target, combine);
-  else if (by_piece_)
+  if (by_piece_)
     each_piece(receives_, head, [&](Table::Piece const& one) { take(one, target, combine); });
+  else if (taken_together_ != 0) take_together(target, combine);
   else take_by_place(target, combine);
   if (gives_credit_) give_credit();
   ++step_;
-  if (taken_together_ == 0 && by_piece_) self.barrier(self.device_communicator());
+  if (by_piece_) self.barrier(self.device_communicator());
 }
 
 /// One element for each place: each rank takes its pieces.
