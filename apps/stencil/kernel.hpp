@@ -3,6 +3,11 @@
 
 namespace stencil {
 
+/// What a rank keeps in its scratch: nothing; for ranks of one thread, some rows of what the
+/// stencils pass on to each other; or all its fields (u, lap, fx, fy), in shared memory of a GPU.
+/// Rows that others read are in the window, too.
+enum class Kept : u32 { nothing, rows, fields };
+
 /// One kernel for all steps. The ranks of a device are arranged in `groups` x blocks: each has the
 /// levels of a group and a block of the device's rows. So a rank sends its own levels of a row to
 /// one rank of the next device: `groups` small messages, or one if there is one group.
@@ -28,7 +33,6 @@ struct Kernel {
   /// Counters: u from both neighbours, lap from the one behind, fy from the one before.
   static constexpr meshpost::Tag u{0}, lap_after{1}, flux_before{2};
   static constexpr u32 tags = 3;
-  static constexpr u32 kept = 4;  // fields in scratch: u, lap, fx, fy
   static constexpr int max_threads = 512;
   /// Its rows are too long to gain from lanes, and its waits are quicker without.
   static constexpr bool uses_lanes = false;
@@ -41,9 +45,8 @@ struct Kernel {
   u32 groups, blocks;  ///< of each device
   u32 ranks_per_device;
   u32 steps;
-  /// Each rank keeps its fields in scratch (shared memory of a GPU) through all steps. Only the
-  /// rows that others read are in the window, too.
-  bool in_scratch;
+  /// What each rank keeps in its scratch through all steps.
+  Kept kept;
 
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
     if (self.id() % ranks_per_device >= groups * blocks) return;
@@ -52,45 +55,28 @@ struct Kernel {
     if (self.thread() == 0) describe(self, part);
     self.sync();
     prepare(self, part);
-    if (in_scratch) load(self, part);
-    bool const before = part.range.first_row > 0, after = part.range.end_row < grid.rows;
-    // If a neighbour is on another device, the row that it waits for comes first, and the row that
-    // waits for it last. Within a device the way is too short to pay for that.
-    u32 const first = part.range.first_row, end = part.range.end_row, last = end - 1;
-    bool const far_before = before && part.before.value / ranks_per_device != part.device;
-    bool const far_after = after && part.after.value / ranks_per_device != part.device;
-    u32 const split_first = far_before ? first + 1 : first, split_last = far_after ? last : end;
+    if (kept == Kept::fields) load(self, part);
+    Borders const borders = borders_of(part);
     for (u32 step = 0; step < steps; ++step) {
       auto const& now = part.parities[step % 2];
-      if (far_before) {
-        compute<Stage::laplacian>(self, part, now, first, split_first);
-        send(self, part.lap);
+#if !defined(__CUDA_ARCH__)
+      if (kept == Kept::rows) {
+        by_rows(self, part, now, borders);
+        continue;
       }
-      compute<Stage::laplacian>(self, part, now, split_first, end);
-      if (before && !far_before) send(self, part.lap);
-      else self.sync();
-      if (far_after) compute<Stage::fluxes>(self, part, now, first, split_last);
-      if (after) await(self, part.lap_after);
-      compute<Stage::fluxes>(self, part, now, far_after ? split_last : first, end);
-      if (after) send(self, part.flux);
-      else self.sync();
-      if (far_before) compute<Stage::update>(self, part, now, split_first, end);
-      if (before) await(self, part.flux_before);
-      compute<Stage::update>(self, part, now, first, far_before ? split_first : end);
-      if (before) send(self, now.first_next);
-      if (after) send(self, now.last_next);
-      if (before || after) await(self, part.u);
-      else self.sync();
+#endif
+      by_stencils(self, part, now, borders);
     }
-    if (in_scratch) store(self, part);
+    if (kept == Kept::fields) store(self, part);
   }
 
   /// Bytes of scratch of each rank.
   meshpost::Bytes scratch_size() const {
     u64 const rows = (grid.rows + grid.devices - 1) / grid.devices;
-    u64 const points =
-        u64{(rows + blocks - 1) / blocks} * ((grid.levels + groups - 1) / groups) * grid.columns;
-    return {sizeof(Part) + (in_scratch ? kept * points * sizeof(Real) : 0)};
+    u64 const row = u64{(grid.levels + groups - 1) / groups} * grid.columns;
+    u64 const field = (rows + blocks - 1) / blocks * row;
+    u64 const points = kept == Kept::fields ? 4 * field : kept == Kept::rows ? 7 * row : 0;
+    return {sizeof(Part) + points * sizeof(Real)};
   }
 
  private:
@@ -169,29 +155,126 @@ struct Kernel {
   MESHPOST_FN View<Real> view_of(meshpost::Rank& self, Part& part, u32 step) const {
     Real* const memory = window.local(self).data();
     auto const there = view_of_device(grid, part.device, memory, step, part.range);
-    if (!in_scratch) return there;
+    if (kept != Kept::fields) return there;
     u64 const size = kept_size(part);
     u64 const last = u64{part.range.end_row - 1 - part.range.first_row} * grid.row_size();
     View<Real> here = there;
-    here.u = here.next = kept_fields(part);
+    here.u = here.next = in_scratch_of(part);
     here.lap = here.u + size, here.fx = here.u + 2 * size, here.fy = here.u + 3 * size;
     here.levels = part.range.end_level - part.range.first_level;
     here.first_lap = there.lap, here.last_fy = there.fy + last;
     here.first_next = there.next, here.last_next = there.next + last;
     return here;
   }
-  static MESHPOST_FN Real* kept_fields(Part& part) { return reinterpret_cast<Real*>(&part + 1); }
+  static MESHPOST_FN Real* in_scratch_of(Part& part) { return reinterpret_cast<Real*>(&part + 1); }
   MESHPOST_FN u64 kept_size(Part const& part) const {
     return (part.range.end_row - part.range.first_row) * part.count;
+  }
+
+  /// A rank's first and last row, its neighbours, and if they are on another device.
+  struct Borders {
+    u32 first, last;
+    bool before, after, far_before, far_after;
+  };
+  MESHPOST_FN Borders borders_of(Part const& part) const {
+    u32 const first = part.range.first_row, last = part.range.end_row - 1;
+    bool const before = first > 0, after = last + 1 < grid.rows;
+    return {first,
+            last,
+            before,
+            after,
+            before && part.before.value / ranks_per_device != part.device,
+            after && part.after.value / ranks_per_device != part.device};
+  }
+
+  // Two orders of a step, with the same results.
+
+  /// One stencil after the other, each on all rows: the threads of a rank on a GPU share them.
+  MESHPOST_FN void by_stencils(meshpost::Rank& self, Part const& part,
+                               typename Part::Parity const& now, Borders const& borders) const {
+    auto const [first, last, before, after, far_before, far_after] = borders;
+    u32 const end = last + 1;
+    // If a neighbour is on another device, the row that it waits for comes first, and the row that
+    // waits for it last. Within a device the way is too short to pay for that.
+    u32 const split_first = far_before ? first + 1 : first, split_last = far_after ? last : end;
+    if (far_before) {
+      compute<Stage::laplacian>(self, now.view, first, split_first);
+      send(self, part.lap);
+    }
+    compute<Stage::laplacian>(self, now.view, split_first, end);
+    if (before && !far_before) send(self, part.lap);
+    else self.sync();
+    if (far_after) compute<Stage::fluxes>(self, now.view, first, split_last);
+    if (after) await(self, part.lap_after);
+    compute<Stage::fluxes>(self, now.view, far_after ? split_last : first, end);
+    if (after) send(self, part.flux);
+    else self.sync();
+    if (far_before) compute<Stage::update>(self, now.view, split_first, end);
+    if (before) await(self, part.flux_before);
+    compute<Stage::update>(self, now.view, first, far_before ? split_first : end);
+    end_step(self, part, now, borders);
+  }
+
+  /// All stencils on one row after the other, for a rank of one thread: its core's cache has the
+  /// rows around it. Only what needs a neighbour's row is left to the end. The reasons above hold
+  /// here, too: what neighbours read is written at the same points between sends and waits.
+  MESHPOST_FN void by_rows(meshpost::Rank& self, Part& part, typename Part::Parity const& now,
+                           Borders const& borders) const {
+    auto const [first, last, before, after, far_before, far_after] = borders;
+    auto const work = [&]<Stage stage>(u32 row) {
+      compute<stage>(self, view_of_row(part, now.view, row), row, row + 1);
+    };
+    work.template operator()<Stage::laplacian>(first);
+    if (before) send(self, part.lap);
+    for (u32 row = first; row < last; ++row) {
+      work.template operator()<Stage::laplacian>(row + 1);
+      work.template operator()<Stage::fluxes>(row);
+      if (row > first) work.template operator()<Stage::update>(row);
+    }
+    if (after) await(self, part.lap_after);
+    work.template operator()<Stage::fluxes>(last);
+    if (after) send(self, part.flux);
+    if (before) await(self, part.flux_before);
+    work.template operator()<Stage::update>(first);
+    if (last > first) work.template operator()<Stage::update>(last);
+    end_step(self, part, now, borders);
+  }
+
+  MESHPOST_FN void end_step(meshpost::Rank& self, Part const& part,
+                            typename Part::Parity const& now, Borders const& borders) const {
+    if (borders.before) send(self, now.first_next);
+    if (borders.after) send(self, now.last_next);
+    if (borders.before || borders.after) await(self, part.u);
+    else self.sync();
+  }
+
+  /// A row of the device's memory. Of what the stencils pass on to each other only some rows are
+  /// kept, in scratch: two of lap, two of fy, one of fx; and those of the first row, whose update
+  /// comes last.
+  View<Real> view_of_row(Part& part, View<Real> const& all, u32 row) const {
+    u32 const first = part.range.first_row, last = part.range.end_row - 1;
+    u64 const size = grid.row_size(), at = (row - first) * size;
+    auto const slot = [&](u32 number) { return in_scratch_of(part) + number * part.count; };
+    auto const lap_of = [&](u32 of) { return slot(of % 2); };
+    auto const fy_of = [&](u32 of) { return slot(of == first ? 4 : 2 + of % 2); };
+    View<Real> one = all;
+    one.u += at, one.next += at;
+    one.lap = lap_of(row), one.fx = slot(row == first ? 6 : 5), one.fy = fy_of(row);
+    one.rows.first_row = row, one.rows.end_row = row + 1;
+    if (row != first) one.u_before = one.u - size, one.fy_before = fy_of(row - 1);
+    if (row != last) one.u_after = one.u + size, one.lap_after = lap_of(row + 1);
+    one.first_lap = row == first ? all.lap : nullptr;
+    one.last_fy = row == last ? all.fy + at : nullptr;
+    return one;
   }
 
   // The parts of a step are functions, not inlined: then each has the registers for itself.
 
   template <Stage stage>
-  MESHPOST_COLD void compute(meshpost::Rank& self, Part const& part,
-                             typename Part::Parity const& now, u32 first_row, u32 end_row) const {
-    Stencils<Real> const stencils{grid, now.view};
-    stencils.template run<stage>({first_row, end_row, part.range.first_level, part.range.end_level},
+  MESHPOST_COLD void compute(meshpost::Rank& self, View<Real> const& view, u32 first_row,
+                             u32 end_row) const {
+    Stencils<Real> const stencils{grid, view};
+    stencils.template run<stage>({first_row, end_row, view.rows.first_level, view.rows.end_level},
                                  Threads::of(grid, self.thread(), self.threads()));
   }
 
@@ -204,14 +287,14 @@ struct Kernel {
 
   /// The first u comes to scratch.
   MESHPOST_COLD void load(meshpost::Rank& self, Part& part) const {
-    Real* const u = kept_fields(part);
+    Real* const u = in_scratch_of(part);
     Real const* const field = window.local(self).data() + u0 * grid.field_size();
     self.each(kept_size(part), [&](u64 i) { u[i] = field[place(part, i)]; });
     self.sync();
   }
   /// The last u goes to the window.
   MESHPOST_COLD void store(meshpost::Rank& self, Part& part) const {
-    Real const* const u = kept_fields(part);
+    Real const* const u = in_scratch_of(part);
     Real* const field = window.local(self).data() + (u0 + steps % 2) * grid.field_size();
     self.each(kept_size(part), [&](u64 i) { field[place(part, i)] = u[i]; });
   }

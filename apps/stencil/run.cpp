@@ -30,9 +30,10 @@ class Program : public apps::Study {
         threads_(options.threads),
         on_gpus_(apps::all_on_gpus(world)) {
     u32 const ranks = world.ranks_per_device();
-    u32 const groups = options.groups != 0       ? options.groups
-                       : ranks >= options.levels ? options.levels
-                                                 : 1;
+    bool const by_rows = options.scratch == "auto" && apps::all_in_host_memory(world);
+    u32 const groups = options.groups != 0                   ? options.groups
+                       : !by_rows && ranks >= options.levels ? options.levels
+                                                             : 1;
     if (groups > ranks || groups > options.levels)
       apps::refuse("--groups " + std::to_string(groups),
                    "a device has " + std::to_string(ranks) + " ranks, and the grid " +
@@ -48,8 +49,10 @@ class Program : public apps::Study {
                std::min(ranks / groups, rows),
                ranks,
                steps_,
-               options.scratch != "off"};
-    if (options.scratch == "auto") kernel_.in_scratch = fits();
+               by_rows                    ? stencil::Kept::rows
+               : options.scratch == "off" ? stencil::Kept::nothing
+                                          : stencil::Kept::fields};
+    if (options.scratch == "auto" && !by_rows && !fits()) kernel_.kept = stencil::Kept::nothing;
     u64 const size = grid_.row_size();
     initial_.resize(grid_.rows * size);
     for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = stencil::value_at(i, options.seed);
@@ -115,7 +118,7 @@ class Program : public apps::Study {
     return {bytes.begin(), bytes.end()};
   }
 
-  bool in_scratch() const { return kernel_.in_scratch; }
+  stencil::Kept kept() const { return kernel_.kept; }
 
  private:
   /// CPU devices have no shared memory. CUDA takes some for each rank.
@@ -208,7 +211,7 @@ int run_with(Options const& options) {
   std::printf(
       "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks%s\n",
       grid.rows, grid.levels, grid.columns, options.precision.c_str(), program.groups(),
-      program.blocks(), program.in_scratch() ? ", in scratch" : "");
+      program.blocks(), program.kept() == stencil::Kept::fields ? ", in scratch" : "");
   std::printf("rate        %.4g points/s in one kernel\n", rate);
   std::string const type = options.precision == "double" ? "<f8" : "<f4";
   std::vector<u64> const shape{grid.rows, grid.levels, grid.columns};
@@ -220,7 +223,7 @@ int run_with(Options const& options) {
                     {"shape", shape},
                     {"strong", options.strong},
                     {"groups", program.groups()},
-                    {"scratch", program.in_scratch()},
+                    {"scratch", program.kept() == stencil::Kept::fields},
                     {"blocks", program.blocks()},
                     {"precision", options.precision},
                     {"points_per_second", rate}});

@@ -109,8 +109,8 @@ struct Stencils {
       }
       each_point(
           inside ? 1 : grid.columns, 1,
-          [=](u32 i) { lap[i] = laplacian_of(u[i], u[i - 1], u[i + 1], above[i], below[i]); },
-          [=](u32 i) { lap[i] = Real(0); });
+          [=](u64 i) { lap[i] = laplacian_of(u[i], u[i - 1], u[i + 1], above[i], below[i]); },
+          [=](u64 i) { lap[i] = Real(0); });
       copy_line(lap, copy);
     });
   }
@@ -141,11 +141,11 @@ struct Stencils {
       }
       each_point(
           inside ? 1 : grid.columns, 1,
-          [=](u32 i) {
+          [=](u64 i) {
             fx[i] = lap[i + 1] - lap[i];
             fy[i] = below[i] - lap[i];
           },
-          [=](u32 i) { fx[i] = fy[i] = Real(0); });
+          [=](u64 i) { fx[i] = fy[i] = Real(0); });
       copy_line(fy, copy);
     });
   }
@@ -178,8 +178,8 @@ struct Stencils {
       }
       each_point(
           inside ? 2 : grid.columns, 2,
-          [=](u32 i) { next[i] = updated(u[i], fx[i], fx[i - 1], fy[i], above[i]); },
-          [=](u32 i) { next[i] = u[i]; });
+          [=](u64 i) { next[i] = updated(u[i], fx[i], fx[i - 1], fy[i], above[i]); },
+          [=](u64 i) { next[i] = u[i]; });
       copy_line(next, copy_first);
       copy_line(next, copy_last);
     });
@@ -223,12 +223,12 @@ struct Stencils {
   template <class Inside, class Edge>
   MESHPOST_FN void each_point(u32 begin, u32 after, Inside const& inside, Edge const& edge) const {
     u32 const columns = grid.columns, end = begin < columns ? columns - after : columns;
-    for (u32 i = 0; i < begin; ++i) edge(i);
+    for (u64 i = 0; i < begin; ++i) edge(i);
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC ivdep  // fields do not overlap
 #endif
-    for (u32 i = begin; i < end; ++i) inside(i);
-    for (u32 i = end; i < columns; ++i) edge(i);
+    for (u64 i = begin; i < end; ++i) inside(i);
+    for (u64 i = end; i < columns; ++i) edge(i);
   }
 
   /// By a warp: each thread takes four points side by side.

@@ -56,6 +56,11 @@ bool all_on_gpus(World const& world) {
   return least(world, std::ranges::all_of(world.devices(), is_gpu) ? 1 : 0) == 1;
 }
 
+bool all_in_host_memory(World const& world) {
+  bool const mine = std::ranges::all_of(world.devices(), &Device::in_host_memory);
+  return least(world, mine ? 1 : 0) == 1;
+}
+
 u32 ranks_per_processor(World const& world) {
   if (world.devices().empty()) return 1;
   auto const whole = physical(world.devices().front());

@@ -22,6 +22,7 @@ WorldOptions world_of(StudyOptions const& options);
 u64 least(World const& world, u64 mine);
 /// A launch has the same arguments in all processes, so they decide together. Collective.
 bool all_on_gpus(World const& world);
+bool all_in_host_memory(World const& world);
 /// Ranks that share a multiprocessor of a GPU, or a core; 1 in a process without devices.
 u32 ranks_per_processor(World const& world);
 /// Threads of a rank on a GPU: so many that all ranks of a multiprocessor have `most` together.
