@@ -3,9 +3,9 @@
 
 namespace stencil {
 
-/// What a rank keeps in its scratch: nothing; for ranks of one thread, some rows of what the
-/// stencils pass on to each other; or all its fields (u, lap, fx, fy), in shared memory of a GPU.
-/// Rows that others read are in the window, too.
+/// A rank keeps in its scratch: nothing; for ranks of one thread, some rows of what the stencils
+/// pass on to each other; or all its fields (u, lap, fx, fy), in shared memory of a GPU. Rows that
+/// others read are in the window, too.
 enum class Kept : u32 { nothing, rows, fields };
 
 /// One kernel for all steps. The ranks of a device are arranged in `groups` x blocks: each has the
@@ -45,7 +45,6 @@ struct Kernel {
   u32 groups, blocks;  ///< of each device
   u32 ranks_per_device;
   u32 steps;
-  /// What each rank keeps in its scratch through all steps.
   Kept kept;
 
   MESHPOST_FN void operator()(meshpost::Rank& self) const {
