@@ -101,11 +101,12 @@ struct LaunchSpec {
   void const* kernel = nullptr;
   Dim3 threads{0, 1, 1};  ///< of each rank; x = 0: the device's default
   Bytes scratch{};        ///< shared memory of each rank
-  u32 workers = 0;        ///< CPU worker threads; 0: one for each core,
-  u32 beside = 0;         ///< except for so many, of at least four, where others have work too
-  u32 neighbours = 1;     ///< processes that share the cores; this one counts
-  u32 sharers = 1;        ///< processes that run such a launch on these devices at the same time
-  bool by_warp = false;   ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
+  u32 workers = 0;        ///< CPU worker threads; 0: one for each core
+  /// CPU: cores that are left to other threads if `workers` is 0; at most a quarter of all.
+  u32 beside = 0;
+  u32 neighbours = 1;    ///< processes that share the cores; this one counts
+  u32 sharers = 1;       ///< processes that run such a launch on these devices at the same time
+  bool by_warp = false;  ///< GPUs: ranks use Block::await_by_warp (image.cuda_by_warp)
   bool thread_a_rank = false;  ///< CPU: a new worker thread for each rank, for thread_local state
   bool shared = false;         ///< others take part, and may wake the ranks too
   /// CPU: work for a worker while none of its ranks can continue; returns true if it did something.
