@@ -216,9 +216,9 @@ struct Kernel {
 
   /// All stencils on one row after the other, for a rank of one thread: its core's cache has the
   /// rows around it. Only what needs a neighbour's row is left to the end. The reasons above hold
-  /// here, too: what neighbours read is written at the same points between sends and waits.
-  MESHPOST_FN void by_rows(meshpost::Rank& self, Part& part, typename Part::Parity const& now,
-                           Borders const& borders) const {
+  /// here, too: all that others read is written behind the wait for their u of the step before.
+  void by_rows(meshpost::Rank& self, Part& part, typename Part::Parity const& now,
+               Borders const& borders) const {
     auto const [first, last, before, after, far_before, far_after] = borders;
     auto const work = [&]<Stage stage>(u32 row) {
       compute<stage>(self, view_of_row(part, now.view, row), row, row + 1);

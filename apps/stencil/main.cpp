@@ -16,8 +16,8 @@ int main(int argc, char** argv) {
   number("--columns", options.columns, "columns", 5);
   number("--iterations", options.iterations, "steps", 1);
   number("--groups", options.groups,
-         "messages to a neighbour, each of some levels; 0: one a level if there are ranks enough, "
-         "on CPU devices one",
+         "messages to a neighbour, each of some levels; 0: one a level if there are ranks enough; "
+         "on CPU devices alone as few as give all ranks work",
          0);
   app.add_option("--threads", options.threads,
                  "threads on a multiprocessor of a GPU, shared by its ranks")
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"float", "double"}));
   app.add_option("--scratch", options.scratch,
                  "keep each rank's fields in its scratch, shared memory of a GPU: on, off, or auto "
-                 "(on GPUs if they fit; on CPU devices only some rows)")
+                 "(on GPUs if they fit; on CPU devices alone some rows)")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--initial", options.initial, "file for the initial field, as .npy");

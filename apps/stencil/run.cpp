@@ -30,16 +30,17 @@ class Program : public apps::Study {
         threads_(options.threads),
         on_gpus_(apps::all_on_gpus(world)) {
     u32 const ranks = world.ranks_per_device();
-    bool const by_rows = options.scratch == "auto" && apps::all_in_host_memory(world);
-    u32 const groups = options.groups != 0                   ? options.groups
-                       : !by_rows && ranks >= options.levels ? options.levels
-                                                             : 1;
+    u32 const rows = grid_.rows / grid_.devices;  // of the smallest part
+    bool const in_cache = options.scratch == "auto" && apps::all_in_host_memory(world);
+    u32 const groups = options.groups != 0       ? options.groups
+                       : in_cache                ? std::clamp(ranks / rows, 1u, options.levels)
+                       : ranks >= options.levels ? options.levels
+                                                 : 1;
     if (groups > ranks || groups > options.levels)
       apps::refuse("--groups " + std::to_string(groups),
                    "a device has " + std::to_string(ranks) + " ranks, and the grid " +
                        std::to_string(options.levels) + " levels",
                    "give at most the smaller of both");
-    u32 const rows = grid_.rows / grid_.devices;  // of the smallest part
     kernel_ = {world.window<Real>(
                    std::vector<Extent>(world.size(), {0, stencil::fields * grid_.field_size()}),
                    Tags{1}, "fields"),
@@ -49,10 +50,10 @@ class Program : public apps::Study {
                std::min(ranks / groups, rows),
                ranks,
                steps_,
-               by_rows                    ? stencil::Kept::rows
+               in_cache                   ? stencil::Kept::rows
                : options.scratch == "off" ? stencil::Kept::nothing
                                           : stencil::Kept::fields};
-    if (options.scratch == "auto" && !by_rows && !fits()) kernel_.kept = stencil::Kept::nothing;
+    if (options.scratch == "auto" && !fits()) kernel_.kept = stencil::Kept::nothing;
     u64 const size = grid_.row_size();
     initial_.resize(grid_.rows * size);
     for (u64 i = 0; i < initial_.size(); ++i) initial_[i] = stencil::value_at(i, options.seed);
@@ -118,12 +119,19 @@ class Program : public apps::Study {
     return {bytes.begin(), bytes.end()};
   }
 
-  stencil::Kept kept() const { return kernel_.kept; }
+  /// In scratch.
+  char const* kept() const {
+    using stencil::Kept;
+    return kernel_.kept == Kept::nothing ? "nothing"
+           : kernel_.kept == Kept::rows  ? "rows"
+                                         : "fields";
+  }
 
  private:
-  /// CPU devices have no shared memory. CUDA takes some for each rank.
+  /// In shared memory, of which CUDA takes some for each rank; or in the cache of a core.
   bool fits() const {
-    constexpr u64 reserved = 1 << 10;
+    constexpr u64 cache = 1 << 20, reserved = 1 << 10;
+    if (kernel_.kept == stencil::Kept::rows) return kernel_.scratch_size() <= cache;
     u64 const needed = (kernel_.scratch_size() + reserved) * apps::ranks_per_processor(world_);
     u64 least = ~u64{0};
     for (auto const& device : world_.devices())
@@ -209,9 +217,10 @@ int run_with(Options const& options) {
   double const points = static_cast<double>(grid.rows) * static_cast<double>(grid.row_size());
   double const rate = points * options.iterations / comparison.kernel.median();
   std::printf(
-      "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks%s\n",
+      "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks, "
+      "in scratch: %s\n",
       grid.rows, grid.levels, grid.columns, options.precision.c_str(), program.groups(),
-      program.blocks(), program.kept() == stencil::Kept::fields ? ", in scratch" : "");
+      program.blocks(), program.kept());
   std::printf("rate        %.4g points/s in one kernel\n", rate);
   std::string const type = options.precision == "double" ? "<f8" : "<f4";
   std::vector<u64> const shape{grid.rows, grid.levels, grid.columns};
@@ -223,7 +232,7 @@ int run_with(Options const& options) {
                     {"shape", shape},
                     {"strong", options.strong},
                     {"groups", program.groups()},
-                    {"scratch", program.kept() == stencil::Kept::fields},
+                    {"scratch", program.kept()},
                     {"blocks", program.blocks()},
                     {"precision", options.precision},
                     {"points_per_second", rate}});

@@ -109,8 +109,8 @@ struct Stencils {
       }
       each_point(
           inside ? 1 : grid.columns, 1,
-          [=](u64 i) { lap[i] = laplacian_of(u[i], u[i - 1], u[i + 1], above[i], below[i]); },
-          [=](u64 i) { lap[i] = Real(0); });
+          [=](Index i) { lap[i] = laplacian_of(u[i], u[i - 1], u[i + 1], above[i], below[i]); },
+          [=](Index i) { lap[i] = Real(0); });
       copy_line(lap, copy);
     });
   }
@@ -141,11 +141,11 @@ struct Stencils {
       }
       each_point(
           inside ? 1 : grid.columns, 1,
-          [=](u64 i) {
+          [=](Index i) {
             fx[i] = lap[i + 1] - lap[i];
             fy[i] = below[i] - lap[i];
           },
-          [=](u64 i) { fx[i] = fy[i] = Real(0); });
+          [=](Index i) { fx[i] = fy[i] = Real(0); });
       copy_line(fy, copy);
     });
   }
@@ -178,8 +178,8 @@ struct Stencils {
       }
       each_point(
           inside ? 2 : grid.columns, 2,
-          [=](u64 i) { next[i] = updated(u[i], fx[i], fx[i - 1], fy[i], above[i]); },
-          [=](u64 i) { next[i] = u[i]; });
+          [=](Index i) { next[i] = updated(u[i], fx[i], fx[i - 1], fy[i], above[i]); },
+          [=](Index i) { next[i] = u[i]; });
       copy_line(next, copy_first);
       copy_line(next, copy_last);
     });
@@ -206,6 +206,14 @@ struct Stencils {
     }
   }
 
+  // On CPU devices indices have 64 bits: those of 32 bits wrap, so a compiler can't take the points
+  // beside each other from one vector. On GPUs they would cost registers.
+#if defined(__CUDA_ARCH__)
+  using Index = u32;
+#else
+  using Index = u64;
+#endif
+
   static MESHPOST_FN Real laplacian_of(Real u, Real west, Real east, Real north, Real south) {
     return ((west + east) + (north + south)) - Real(4) * u;
   }
@@ -223,12 +231,12 @@ struct Stencils {
   template <class Inside, class Edge>
   MESHPOST_FN void each_point(u32 begin, u32 after, Inside const& inside, Edge const& edge) const {
     u32 const columns = grid.columns, end = begin < columns ? columns - after : columns;
-    for (u64 i = 0; i < begin; ++i) edge(i);
+    for (Index i = 0; i < begin; ++i) edge(i);
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC ivdep  // fields do not overlap
 #endif
-    for (u64 i = begin; i < end; ++i) inside(i);
-    for (u64 i = end; i < columns; ++i) edge(i);
+    for (Index i = begin; i < end; ++i) inside(i);
+    for (Index i = end; i < columns; ++i) edge(i);
   }
 
   /// By a warp: each thread takes four points side by side.

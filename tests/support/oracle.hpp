@@ -20,8 +20,11 @@ struct RunPrograms {
 class Oracle {
  public:
   explicit Oracle(u32 ranks)
-      : ranks_(ranks), pairs_(u64{ranks} * ranks), words_(ranks, std::vector<u64>(ranks, 0)) {
-    for (auto& contents : bytes_) contents.assign(ranks, std::vector<u8>(u64{ranks} * region, 0));
+      : ranks_(ranks),
+        region_(region_of(ranks)),
+        pairs_(u64{ranks} * ranks),
+        words_(ranks, std::vector<u64>(ranks, 0)) {
+    for (auto& contents : bytes_) contents.assign(ranks, std::vector<u8>(u64{ranks} * region_, 0));
   }
 
   enum class Leaves { nothing, some };
@@ -115,16 +118,17 @@ class Oracle {
   // The bytes that are read after a wait, in the region of its peer.
   void look(Command& command, u32 me) {
     command.sum =
-        sum_of(bytes_[command.in][me], u64{command.from} * region + command.offset, command.size);
+        sum_of(bytes_[command.in][me], u64{command.from} * region_ + command.offset, command.size);
     programs_[me].push_back(command);
   }
 
   // Most are short; some are too long for lanes. In some programs most are too long.
   void draw_range(u32& offset, u32& size) {
     u32 const kind = below(32);
-    u32 const most = kind < 4 ? 0 : kind < 26 ? (long_ ? 1100 : 64) : kind < 31 ? 512 : region / 2;
+    u32 const longest = below(2) == 0 ? region_ / 2 : 4096;
+    u32 const most = kind < 4 ? 0 : kind < 26 ? (long_ ? 1100 : 64) : kind < 31 ? 512 : longest;
     size = below(most + 1);
-    offset = below(region - size + 1);
+    offset = below(region_ - size + 1);
   }
 
   void put(What what, u32 me, u32 peer, u32 w) {
@@ -141,7 +145,7 @@ class Oracle {
     }
     u32 const value = static_cast<u32>((*random_)());
     auto& target = bytes_[w][peer];
-    for (u32 b = 0; b < size; ++b) target[u64{me} * region + offset + b] = byte_of(value, b);
+    for (u32 b = 0; b < size; ++b) target[u64{me} * region_ + offset + b] = byte_of(value, b);
     programs_[me].push_back({what, peer, w, value, offset, size});
     sent.push_back({Message::put, w, offset, size});
     if (what == What::put_notify) sent.push_back({Message::notification, w, 0, 0});
@@ -178,7 +182,7 @@ class Oracle {
         }))
       return;
     command.sum =
-        sum_of(bytes_[w][peer], u64{command.from} * region + command.offset, command.size);
+        sum_of(bytes_[w][peer], u64{command.from} * region_ + command.offset, command.size);
     programs_[me].push_back(command);
     sent.push_back({Message::read, w, command.offset, command.size});
   }
@@ -189,7 +193,7 @@ class Oracle {
       std::erase_if(sent, [](Message const& m) { return m.consumed || m.kind >= Message::word; });
   }
 
-  u32 ranks_;
+  u32 ranks_, region_;
   std::vector<Pair> pairs_;
   std::vector<std::vector<u8>> bytes_[windows];  // [rank][byte]
   std::vector<std::vector<u64>> words_;          // [rank][sender]

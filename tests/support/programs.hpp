@@ -35,7 +35,9 @@ struct Command {
 
 inline constexpr u32 windows = 2;
 inline constexpr char const* window_names[windows] = {"one inbox", "other inbox"};
-inline constexpr u32 region = 8192;  ///< bytes
+/// Bytes of a region; puts are up to half as long. If ranks are few, some puts are so long that a
+/// proxy reads them later, or that a network's engine writes them.
+constexpr u32 region_of(u32 ranks) { return ranks <= 12 ? 96 << 10 : 8 << 10; }
 /// A run begins at one of so many tags: its counters differ from those of the previous run.
 inline constexpr u32 first_tags = 64;
 
@@ -53,7 +55,7 @@ MESHPOST_FN constexpr u64 sum_of(Bytes const& bytes, u64 from, u32 size) {
 
 /// Executes the programs.
 struct Interpreter {
-  static constexpr u32 slots = 8, slot = region + 16;
+  static constexpr u32 slots = 8;
 
   Window<u8> inbox[windows];
   Window<u64> words;   ///< one for each sender
@@ -61,7 +63,10 @@ struct Interpreter {
   Window<Command> programs;
   u32 first, length;  ///< of the commands, those of this run
   u32 first_tag;      ///< of rank 0; a tag for each sender
+  u32 region;         ///< bytes
   Findings findings;
+
+  MESHPOST_FN u64 slot() const { return u64{region} + 16; }
 
   MESHPOST_FN void operator()(Rank& self) const {
     auto const program = programs.local(self);
@@ -122,7 +127,8 @@ struct Interpreter {
   MESHPOST_FN LocalSpan<u8> slot_of(Rank& self, Command const& command, u32 used) const {
     if (used % slots == 0)
       for (auto const& window : inbox) self.flush(window);
-    return staging.local(self).subspan(u64{used} % slots * slot + command.value % 16, command.size);
+    return staging.local(self).subspan(u64{used} % slots * slot() + command.value % 16,
+                                       command.size);
   }
   MESHPOST_FN LocalSpan<u8> source(Rank& self, Command const& command, u32 used) const {
     auto const out = slot_of(self, command, used);

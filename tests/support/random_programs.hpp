@@ -60,11 +60,12 @@ class Programs {
   Programs(World& world, Dim3 threads, Batch batch)
       : world_(world), threads_(threads), batch_(batch), oracle_(world.size()) {
     u32 const ranks = world.size();
+    kernel_.region = region_of(ranks);
     for (u32 w = 0; w < windows; ++w)
       kernel_.inbox[w] =
-          world.window<u8>(u64{ranks} * region, Tags{ranks + first_tags}, window_names[w]);
+          world.window<u8>(u64{ranks} * kernel_.region, Tags{ranks + first_tags}, window_names[w]);
     kernel_.words = world.window<u64>(ranks, Tags{0}, "words");
-    kernel_.staging = world.window<u8>(u64{Interpreter::slots} * Interpreter::slot, Tags{0}, "out");
+    kernel_.staging = world.window<u8>(Interpreter::slots * kernel_.slot(), Tags{0}, "out");
     kernel_.programs = world.window<Command>(room_, Tags{0}, "programs");
     kernel_.findings = make_findings(world);
   }
