@@ -67,6 +67,7 @@ int run_app(CLI::App& app, int argc, char** argv, Common& common, std::string co
     reading = false;
     return work();
   } catch (CLI::ParseError const& error) {
+    if (error.get_exit_code() != 0) std::fprintf(stderr, "%s: ", name.c_str());
     return app.exit(error) == 0 ? 0 : 2;
   } catch (Error const& error) {
     std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());

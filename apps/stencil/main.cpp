@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     app.add_option(name, value, what)->capture_default_str()->check(CLI::Range(least, 1u << 20));
   };
   number("--levels", options.levels, "levels", 1);
-  number("--rows", options.rows, "rows of each device", 1);
+  number("--rows", options.rows, "rows of each device", 2);
   number("--columns", options.columns, "columns", 5);
   number("--iterations", options.iterations, "steps", 1);
   number("--groups", options.groups,

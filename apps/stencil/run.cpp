@@ -217,8 +217,8 @@ int run_with(Options const& options) {
   double const points = static_cast<double>(grid.rows) * static_cast<double>(grid.row_size());
   double const rate = points * options.iterations / comparison.kernel.median();
   std::printf(
-      "grid        %u rows x %u levels x %u columns in %s, %u groups of levels, %u blocks, "
-      "in scratch: %s\n",
+      "grid        %u rows x %u levels x %u columns in %s; groups of levels: %u, blocks: %u, in "
+      "scratch: %s\n",
       grid.rows, grid.levels, grid.columns, options.precision.c_str(), program.groups(),
       program.blocks(), program.kept());
   std::printf("rate        %.4g points/s in one kernel\n", rate);

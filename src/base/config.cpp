@@ -1,9 +1,14 @@
 #include "meshpost/base/config.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
+#include <utility>
 
 #include "meshpost/base/error.hpp"
 
@@ -37,7 +42,49 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
   return std::chrono::milliseconds(static_cast<long>(std::ceil(value * 1e3)));
 }
 
+// Characters to insert, to leave out or to replace, to get from one text to the other (Levenshtein).
+std::size_t distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t before = std::exchange(row[0], i + 1);  // of the row above, one column to the left
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      std::size_t const replaced = before + (from[i] != to[j] ? 1 : 0);
+      before = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, before + 1});
+    }
+  }
+  return row.back();
+}
+
+constexpr std::string_view prefix = "MESHPOST_";
+
+// Empty: there is none.
+std::string_view nearest_to(std::string_view name) {
+  std::string_view nearest;
+  for (auto const& variable : variables()) {
+    // Short names are near each other.
+    std::size_t const most = variable.name.size() - prefix.size() <= 5 ? 1 : 2;
+    auto const away = distance(name, variable.name);
+    if (away == 0) return {};
+    if (away <= most) nearest = variable.name;
+  }
+  return nearest;
+}
+
 }  // namespace
+
+std::vector<std::string> misspelt_variables() {
+  std::vector<std::string> all;
+  for (char** one = environ; one && *one; ++one) {
+    std::string_view const text(*one);
+    auto const name = text.substr(0, text.find('='));
+    if (!name.starts_with(prefix)) continue;
+    if (auto const meant = nearest_to(name); !meant.empty())
+      all.push_back(std::string(name) + " is not read; is " + std::string(meant) + " meant?");
+  }
+  return all;
+}
 
 std::vector<Variable> const& variables() {
   static std::vector<Variable> const all = {
@@ -53,7 +100,8 @@ std::vector<Variable> const& variables() {
        "one less, "
        "of at least 4",
        "0"},
-      {"MESHPOST_DEADLINE", "seconds without progress after which a run is ended; 0: never", "30"},
+      {"MESHPOST_DEADLINE",
+       "seconds without progress, while a rank waits, after which a run is ended; 0: never", "30"},
       {"MESHPOST_PEER_DEADLINE",
        "seconds without a sign of life after which another process of the job is lost; 0: never",
        "30"},

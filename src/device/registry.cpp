@@ -133,6 +133,14 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
   return static_cast<u32>(*number);
 }
 
+// Where the kind was not found.
+std::string built(std::string_view kind) {
+  return fmt::format("this build has {}{}", registry().names(),
+                     kind == "cuda"   ? "; build it where nvcc is found to have cuda"
+                     : kind == "none" ? "; none is for one of several processes of a job"
+                                      : "");
+}
+
 }  // namespace
 
 void register_backend(std::unique_ptr<Backend> one) { registry().add(std::move(one)); }
@@ -141,11 +149,7 @@ Backend& backend(std::string_view kind) {
   auto* const found = registry().find(kind);
   if (!found)
     throw Error(Kind::bad_argument, "devices",
-                fmt::format("there is no kind of device called '{}'", kind),
-                fmt::format("this build has {}{}", registry().names(),
-                            kind == "cuda"   ? "; build it where nvcc is found to have cuda"
-                            : kind == "none" ? "; none is for one of several processes of a job"
-                                             : ""));
+                fmt::format("there is no kind of device called '{}'", kind), built(kind));
   return *found;
 }
 
@@ -187,6 +191,9 @@ void open_kind(std::string const& spec, std::string wanted,
   auto const name = wanted.substr(0, colon);
   auto const list = colon == std::string::npos ? std::string() : wanted.substr(colon + 1);
   if (colon != std::string::npos && list.empty()) refuse(spec, "nothing follows the colon", forms);
+  if (!registry().find(name))
+    refuse(spec, fmt::format("there is no kind of device called '{}'", name),
+           fmt::format("{}; {}", built(name), forms));
   Backend& kind = backend(name);
   if (std::ranges::any_of(devices, [&](auto const& device) { return device->kind() == name; }))
     refuse(spec, fmt::format("it names {} devices in two places", name),

@@ -88,7 +88,7 @@ std::unique_ptr<Engine> make_engine(std::string const& name, std::string const& 
   throw Error(
       Kind::bad_environment, "network engine '" + name + "'", "there is none of that name",
       "take ofi, ofi:PROVIDER (fi_info lists providers), direct: or staged: before either, or "
-      "mpi");
+      "mpi, in MESHPOST_NET or WorldOptions::net");
 }
 
 }  // namespace meshpost::net

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <mutex>
 
 #include "base/fork.hpp"
 #include "base/host_calls.hpp"
+#include "meshpost/base/config.hpp"
 #include "meshpost/base/events.hpp"
 #include "rma/world_state.hpp"
 #include "world/mappable.hpp"
@@ -50,10 +52,20 @@ WorldOptions checked(WorldOptions options) {
     throw Error(Kind::misuse, "World", "it was created inside a kernel", "create it on the host");
   return options;
 }
+
+// Once, by one process of a job.
+void warn_of_variables() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    for (auto const& text : misspelt_variables()) warn(text);
+  });
+}
 }  // namespace
 
 World::World(WorldOptions const& options)
-    : implementation_(std::make_unique<Implementation>(checked(options))) {}
+    : implementation_(std::make_unique<Implementation>(checked(options))) {
+  if (process() == 0) warn_of_variables();
+}
 World::~World() {
   // In a forked child the supervisor thread is missing, so nothing can be ended there.
   leave_to_parent(implementation_);

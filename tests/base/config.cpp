@@ -1,9 +1,12 @@
 // Values allowed in the environment, and the errors for wrong ones.
 #include "meshpost/base/config.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/errors.hpp"
 
@@ -111,6 +114,27 @@ TEST(Variables, have_names_meanings_and_are_documented_once) {
     EXPECT_FALSE(variable.meaning.empty());
     EXPECT_TRUE(names.insert(variable.name).second) << variable.name;
   }
+}
+
+TEST_F(Environment, has_names_that_are_nearly_those_of_variables) {
+  auto const before = misspelt_variables();  // of this process's own
+  set("MESHPOST_DEVICE", "cpu:2");
+  set("MESHPOST_DEADLINE", "4");
+  set("MESHPOST_DEDALINE", "4");  // two characters
+  set("MESHPOST_NOD", "a");
+  set("MESHPOST_MODES", "a");  // two characters of few
+  set("MESHPOST_TEST_ROLE_OF_NOBODY", "1");
+  auto all = misspelt_variables();
+  for (auto const* name : {"MESHPOST_DEVICE", "MESHPOST_DEDALINE", "MESHPOST_NOD", "MESHPOST_MODES",
+                           "MESHPOST_TEST_ROLE_OF_NOBODY"})
+    unsetenv(name);
+  for (auto const& text : before) std::erase(all, text);
+  std::ranges::sort(all);
+  EXPECT_EQ(all,
+            (std::vector<std::string>{"MESHPOST_DEDALINE is not read; is MESHPOST_DEADLINE meant?",
+                                      "MESHPOST_DEVICE is not read; is MESHPOST_DEVICES meant?",
+                                      "MESHPOST_NOD is not read; is MESHPOST_NODE meant?"}));
+  EXPECT_EQ(misspelt_variables(), before);
 }
 
 TEST(Debugger, is_not_attached_to_a_test) { EXPECT_FALSE(debugger_attached()); }

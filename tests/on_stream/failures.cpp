@@ -198,7 +198,7 @@ TEST_P(StreamFailures, refuse_wrong_arguments) {
   said_by([&] { a_.put(box_.at(RankId{9}), ten); }, bad,
           {"put, stream 'a' of", "window 'box'", "rank 9"});
   said_by([&] { a_.put(box_.at(RankId{0}, count - 3), ten); }, bad,
-          {"elements 1048573 to 1048583 of rank 0", "1048576"});
+          {"elements 1048573 to 1048582", "rank 0, which has 1048576"});
   said_by([&] { a_.put(box_.at(RankId{0}).subspan(2, 5), ten); }, bad,
           {"10 elements were given where 5 fit"});
   said_by([&] { a_.put(box_.at(RankId{0}).subspan(2, 5).subspan(4, 5), ten); }, bad,

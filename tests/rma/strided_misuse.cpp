@@ -100,7 +100,7 @@ std::vector<Case> cases() {
        {"put in", "source's layout reaches over 25 elements of a span that has 24", "strides"}},
       {Wrong::target_reach,
        "a_layout_that_leaves_the_window",
-       {"put_notify", "elements 1 to 26", "part of 24", "larger window"}},
+       {"put_notify", "elements 1 to 25", "part of 24", "larger window"}},
       {Wrong::target_span,
        "a_layout_that_leaves_the_targets_span",
        {"put in", "target's layout reaches over 22 elements of a span that has 8"}},

@@ -204,11 +204,11 @@ TEST(Window, reads_and_writes_only_what_is_there) {
   auto const n = std::to_string(world.size());
   EXPECT_TRUE(
       says(error_of([&] { window.read(RankId{1}, 7, four); }), Kind::bad_argument,
-           {"read window 'numbers'", "elements 7 to 11 of rank 1", "it has 10", "stay inside"}));
+           {"read window 'numbers'", "elements 7 to 10", "rank 1, which has 10", "stay inside"}));
   EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 11, four); }), Kind::bad_argument,
-                   {"11 to 15", "it has 10"}));
+                   {"elements 11 to 14", "which has 10"}));
   EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, ~u64{0} - 1, four); }),
-                   Kind::bad_argument, {"it has 10"}));
+                   Kind::bad_argument, {"beyond 2^64", "which has 10"}));
   EXPECT_TRUE(says(error_of([&] { window.write(RankId{world.size()}, 0, four); }),
                    Kind::bad_argument,
                    {"rank " + n + " does not exist", n + " ranks", "use ranks from 0 to"}));

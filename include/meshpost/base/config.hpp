@@ -17,6 +17,11 @@ struct Variable {
 /// Every variable that the library reads, for help texts and docs.
 std::vector<Variable> const& variables();
 
+/// Variables of the environment that nobody reads, but whose names are nearly those of such that
+/// the library reads: "MESHPOST_DEVICE is not read; is MESHPOST_DEVICES meant?" The first World
+/// warns of them.
+std::vector<std::string> misspelt_variables();
+
 /// The settings in the environment, checked. Thread-safe.
 struct Config {
   std::string devices;                   ///< MESHPOST_DEVICES: "" means all GPUs, or CPU devices

@@ -9,7 +9,7 @@ struct LocalStrided;
 /// Memory that the calling rank can load and store, with its bounds.
 ///
 /// A subspan that leaves its bounds is not cut: it becomes invalid, and an operation that gets it
-/// fails with the numbers.
+/// fails. Single elements ([]) are not checked.
 template <class T>
 class LocalSpan {
  public:

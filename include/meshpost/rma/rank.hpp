@@ -85,7 +85,7 @@ class Rank : private via::Sender {
   /// Reuse:  `source` must not change before flush(). It may be `target` itself, but must not
   ///         overlap it otherwise.
   /// Errors: a freed window or one of another World; no such rank; more elements than the target
-  ///         has; a source that is null or misaligned. No elements are legal.
+  ///         has; a source that is null. No elements are legal.
   template <class T>
   MESHPOST_FN void put(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source);
   /// Copies `source` to the beginning of `target`, then raises the target's counter for `tag` by
@@ -99,7 +99,7 @@ class Rank : private via::Sender {
   /// Reuse:  `source` must not change before flush(). It may be `target` itself: then nothing is
   ///         copied.
   /// Errors: a freed window or one of another World; no such rank or tag; more elements than the
-  ///         target has; a source that is null or misaligned. No elements are legal: it notifies.
+  ///         target has; a source that is null. No elements are legal: it notifies.
   template <class T>
   MESHPOST_FN void put_notify(RemoteSpan<T> const& target, LocalSpan<NonDeduced<T> const> source,
                               Tag tag);
@@ -186,7 +186,7 @@ class Rank : private via::Sender {
   ///         publish() before that notification.
   /// Reuse:  `target` may be used at once.
   /// Errors: a freed window or one of another World; no such rank; fewer elements in `source` than
-  ///         in `target`; a target that is null or misaligned.
+  ///         in `target`; a target that is null.
   template <class T>
   MESHPOST_FN void get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source);
   /// Waits until the sources of this rank's puts to `window` may be changed. It does not wait for
@@ -250,7 +250,7 @@ class Rank : private via::Sender {
   // -- all ranks of a group together. All threads of all its ranks call them, in the same order.
   // The ranks that call one wait for those that don't, until a deadlock is found or the deadline
   // ends the run. Elements have at most 256 bytes. Errors of all: a communicator of another World,
-  // or one without this rank; memory that is null or misaligned.
+  // or one without this rank; memory that is null.
 
   /// Waits until all ranks of the world have called it.
   /// Order: their stores and puts before it are seen by all behind it, on every device. It consumes

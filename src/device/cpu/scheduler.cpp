@@ -159,6 +159,16 @@ void CpuLaunch::end_work() {
   if (spec_.thread_a_rank) resources_.dismiss();
 }
 
+void CpuLaunch::prepare_rank(RankFibers& rank, LaunchGrid const& grid, u32 local) try {
+  rank.prepare(grid, local, extent().volume(), spec_.scratch);
+} catch (std::exception const&) {  // a vector so long
+  if (spec_.scratch == 0) throw;
+  throw Error(Kind::out_of_memory, "launch " + spec_.image.name,
+              "the host's memory is used up: each of " + std::to_string(resources_.ranks.size()) +
+                  " ranks needs " + std::to_string(spec_.scratch.value) + " bytes of scratch",
+              "give Launch::scratch less, or use fewer ranks");
+}
+
 void CpuLaunch::prepare_fibers() {
   for (auto const& worker : workers()) worker->prepare(*this);
   auto const total = static_cast<u32>(resources_.ranks.size());
@@ -169,7 +179,7 @@ void CpuLaunch::prepare_fibers() {
       // Neighbours share a worker, since most messages go between neighbours.
       Worker& worker = *workers()[static_cast<u64>(made) * worker_count_ / total];
       RankFibers& rank = *resources_.ranks[made];
-      rank.prepare(grid, local, threads, spec_.scratch);
+      prepare_rank(rank, grid, local);
       if (slices_are_recorded_) rank.ready_since = memory::clock_ns();
       for (u32 thread = 0; thread < threads; ++thread) {
         Fiber& fiber = *resources_.fibers[u64{made} * threads + thread];

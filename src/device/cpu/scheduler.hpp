@@ -50,6 +50,7 @@ class CpuLaunch : public CooperativeLaunch {
 
  private:
   void prepare_fibers();
+  void prepare_rank(RankFibers& rank, LaunchGrid const& grid, u32 local);
   void begin_work();
   void end_work();
   Dim3 extent() const;  // of each rank

@@ -10,6 +10,7 @@
 #include "base/tsan_order.hpp"
 #include "meshpost/device/block.hpp"
 #include "rma/via/direct/access.hpp"
+#include "rma/windows/element_range.hpp"
 
 namespace meshpost::detail {
 HostId HostWindows::host(u32 process) const {
@@ -50,8 +51,8 @@ void HostWindows::check_range(std::string const& operation, WindowRecord const& 
   u64 const limit = record.parts.empty() ? record.info.count : record.parts[rank].count;
   if (offset <= limit && count <= limit - offset) return;
   throw Error(Kind::bad_argument, operation,
-              fmt::format("elements {} to {} of rank {} were named; it has {}", offset,
-                          offset + count, rank.value, limit),
+              fmt::format("{} in the part of rank {}, which has {}", named_elements(offset, count),
+                          rank.value, limit),
               "stay inside the part");
 }
 

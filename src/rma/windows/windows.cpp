@@ -31,9 +31,9 @@ std::string described(std::vector<Extent> const& extents) {
 
 // Equal if processes request the same.
 std::string description(World::WindowSpec const& spec) {
-  auto text =
-      fmt::format("make window '{}' of {} elements of {} bytes with {} tags over {}", spec.name,
-                  spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
+  auto text = fmt::format(
+      "make window '{}' of {} elements of {} bytes with {} tags over communicator {}", spec.name,
+      spec.count, spec.element_bytes, spec.tags.value, spec.communicator.number);
   text += described(spec.extents);
   if (!spec.memory.empty())
     text += fmt::format(" in memory of the user for {} ranks", spec.memory.size());

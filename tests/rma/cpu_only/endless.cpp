@@ -27,7 +27,7 @@ TEST(EndlessLoop, that_calls_nothing_ends_the_process_and_names_the_rank) {
         world.run(Endless{world.window<u32>(1)});
       },
       testing::ExitedWithCode(EXIT_FAILURE),
-      "10 s later. Ranks with threads that call no meshpost operation: 1\\..*endless loop");
+      "10 s later. Threads of rank 1 call no meshpost operation\\..*endless loop");
 }
 
 }  // namespace

@@ -36,6 +36,16 @@ struct InsideAKernel {
   }
 };
 
+TEST(MisuseCpuOnly, of_more_scratch_than_there_is_memory_names_it) {
+  if (test::sanitized) GTEST_SKIP() << "sanitizers end the process";
+  World world(test::options(3, "cpu:1"));
+  EXPECT_TRUE(
+      says(error_of([&] { world.run(Nothing{}, {.scratch = Bytes{u64{1} << 46}}); }),
+           Kind::out_of_memory,
+           {"launch", "3 ranks", "70368744177664 bytes of scratch", "give Launch::scratch less"}));
+  world.run(Nothing{}, {.scratch = Bytes{1000}});
+}
+
 TEST(InsideAKernel, host_calls_are_refused_and_named) {
   World world(test::options(2, "cpu:2"));
   auto const window = world.window<u32>(4);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "meshpost/trace/timeline.hpp"
+#include "rma/windows/element_range.hpp"
 
 namespace meshpost::detail {
 namespace {
@@ -31,19 +32,16 @@ FaultText fault_text_of(RankReport const& report, Names const& names) {
               b == 0 ? "create the window with Tags"
                      : fmt::format("use tags from 0 to {}, or create the window with more", b - 1)};
     case Fault::range:
-      return a == ~u64{0}
-                 ? FaultText{"the target is a subspan that leaves its span",
-                             "check its offset and size"}
-                 : FaultText{
-                       fmt::format("elements {} to {} were named in a part of {}", a,
-                                   a > ~u64{0} - b ? "beyond 2^64" : fmt::format("{}", a + b), c),
-                       "stay inside the part, or create a larger window"};
+      return a == ~u64{0} ? FaultText{"the target is a subspan that leaves its span",
+                                      "check its offset and size"}
+                          : FaultText{fmt::format("{} in a part of {}", named_elements(a, b), c),
+                                      "stay inside the part, or create a larger window"};
     case Fault::size:
       return {fmt::format("{} elements were given where {} fit", count_of(a), count_of(b)),
               "give spans of fitting sizes"};
     case Fault::span:
       return {"a local span is a subspan that leaves its span",
-              "check the subspan's offset and size"};
+              "check the subspan's offset and size, and that its window was made"};
     case Fault::foreign_window:
       return {
           fmt::format("a window or communicator of world {} was used in a run of world {}", a, b),

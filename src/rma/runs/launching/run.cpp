@@ -249,8 +249,10 @@ std::string RunSupervisor::operation() const { return fmt::format("run {}", reco
 
 std::string RunSupervisor::describe_launch() const {
   auto const& threads = record_.launch.threads;
-  auto text = fmt::format("launch {} with {} x {} x {} threads a rank", record_.image.name,
-                          threads.x, threads.y, threads.z);
+  auto text = fmt::format("launch {} with ", record_.image.name);
+  text += threads.x == 0
+              ? "the default number of threads a rank"
+              : fmt::format("{} x {} x {} threads a rank", threads.x, threads.y, threads.z);
   if (u64 const bytes = record_.launch.scratch.value; bytes != 0)
     text += fmt::format(", {} bytes of scratch", bytes);
   if (record_.launch.with_host) text += ", with the host";

@@ -282,7 +282,7 @@ std::string Watch::why() const {
 void Watch::abandon() const {
   std::string ranks;
   auto const add = [&](u32 rank) {
-    if (ranks.size() < 200) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+    if (ranks.size() < 200) ranks += (ranks.empty() ? "rank " : ", rank ") + std::to_string(rank);
   };
   auto const add_all = [&](RunningGrids const& running, auto&& in_question) {
     each_report(running, [&](RankReport& report, u32 rank) {
@@ -300,8 +300,8 @@ void Watch::abandon() const {
       add_all(running, [](RankState state) { return state != RankState::ended; });
   std::fprintf(stderr,
                "meshpost: the run was ended because %s, but its kernel is still running %s later. "
-               "Ranks with threads that call no meshpost operation: "
-               "%s. A kernel can't be taken off its device, so this process ends; look for an "
+               "Threads of %s call no meshpost operation. A kernel can't be taken off its device, "
+               "so this process ends; look for an "
                "endless loop there.\n",
                why().c_str(), grace_.text().c_str(), ranks.c_str());
   std::fflush(nullptr);
