@@ -120,12 +120,12 @@ TEST(DcudaMisuse, of_a_rank_or_communicator_is_named) {
 TEST(DcudaMisuse, of_a_target_range_is_named) {
   expect(Wrong::size, {"put in", "the size is -8"});
   expect(Wrong::offset, {"put in", "the offset is -1"});
-  expect(Wrong::beyond_target, {"put_notify in", "60 to 68", "64"});
+  expect(Wrong::beyond_target, {"put_notify in", "60 to 67", "64"});
 }
 
 TEST(DcudaMisuse, of_a_source_outside_the_window_is_named) {
-  expect(Wrong::source_before, {"put in", "bytes -8 to 0", "64", "inside the window"});
-  expect(Wrong::source_behind, {"put in", "bytes 60 to 68", "64", "inside the window"});
+  expect(Wrong::source_before, {"put in", "bytes -8 to -1", "64", "inside the window"});
+  expect(Wrong::source_behind, {"put in", "bytes 60 to 67", "64", "inside the window"});
 }
 
 TEST(DcudaMisuse, of_a_window_handle_is_named) {

@@ -199,7 +199,7 @@ TEST_P(Host, is_told_what_it_does_wrong) {
   std::array<u32, 5> const five{};
   EXPECT_TRUE(
       says(error_of([&] { box_.put_notify(RankId{0}, 0, std::span<u32 const>(five), Tag{0}); }),
-           Kind::bad_argument, {"window 'box'", "0 to 5", "it has 4"}));
+           Kind::bad_argument, {"window 'box'", "0 to 4", "which has 4"}));
   EXPECT_TRUE(
       says(error_of([&] { world_.host(1); }), Kind::bad_argument, {"process 1", "among 1"}));
   EXPECT_TRUE(says(error_of([&] { world_.run(Tell{box_, HostId{}, 0}); }), Kind::kernel_failed,

@@ -183,7 +183,7 @@ std::vector<Case> cases() {
       {Wrong::counters_of_default_window,
        "counters_of_default_window",
        {"put_notify", "never created"}},
-      {Wrong::huge_wait, "huge_wait", {"wait", "4294967295"}},
+      {Wrong::huge_wait, "huge_wait", {"wait", "the count is 4294967295", "0 to 1073741824"}},
       {Wrong::unprepared_put, "unprepared_put", {"notify", "has not prepared", "documentation"}},
       {Wrong::unprepared_wait, "unprepared_wait", {"wait", "has not prepared", "documentation"}},
       {Wrong::prepared_tag, "tag_when_prepared", {"put_notify", "tag 2 does not exist"}},

@@ -110,7 +110,7 @@ std::vector<Case> cases() {
       {Wrong::target_wraps, "a_target_beyond_2_to_the_64", {"put in", "part of 24"}},
       {Wrong::offset_wraps,
        "an_offset_that_would_wrap_round",
-       {"put in", "elements 18446744073709551611 to beyond 2^64", "part of 24"}},
+       {"put in", "elements 18446744073709551611 to 18446744073709551615", "part of 24"}},
       {Wrong::subarray,
        "a_subarray_that_leaves_its_grid",
        {"put in", "subarray that leaves its bounds", "offset and extents"}},

@@ -70,7 +70,7 @@ MESHPOST_FN inline void Rank::check_wait(Operation operation, WindowInfo const& 
   check_window(operation, info);
   check_tag(operation, info.tags, tag);
   if (count > 1u << 30) [[unlikely]]
-    fail(operation, Fault::range, 0, count, 1u << 30);
+    fail(operation, Fault::argument, count, 0, 1u << 30, "the count");
 }
 
 MESHPOST_FN inline void Rank::await_and_consume(AwaitedCount const& awaited, Note const& note) {

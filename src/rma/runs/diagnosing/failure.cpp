@@ -70,7 +70,7 @@ FaultText fault_text_of(RankReport const& report, Names const& names) {
               fmt::format("it may be {} to {}", static_cast<i64>(b), static_cast<i64>(c))};
     case Fault::source:
       return {fmt::format("the source is bytes {} to {} of this rank's own part, which has {}",
-                          static_cast<i64>(a), static_cast<i64>(a + b), c),
+                          static_cast<i64>(a), static_cast<i64>(a + b - 1), c),
               "put from inside the window, or create a larger one"};
     case Fault::misuse: return {report.text, "see the operation's documentation"};
     case Fault::layout:
