@@ -62,7 +62,8 @@ constexpr char const* examples =
     "failed (128 and the signal's number where a signal ended it). 2: a wrong argument; 1: the "
     "job\n"
     "could not be started; 124: --timeout; 126: the program can't be run; 127: there is none.\n"
-    "SIGINT, SIGTERM and SIGHUP are passed on to all processes; the same signal again kills them.";
+    "SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all processes; the same signal again\n"
+    "kills them.";
 
 // CLI11 does not know that a program follows the options.
 class Formatter : public CLI::Formatter {

@@ -42,7 +42,8 @@ std::chrono::milliseconds seconds(char const* name, std::string_view fallback) {
   return std::chrono::milliseconds(static_cast<long>(std::ceil(value * 1e3)));
 }
 
-// Characters to insert, to leave out or to replace, to get from one text to the other (Levenshtein).
+// Characters to insert, to leave out or to replace, to get from one text to the other
+// (Levenshtein).
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

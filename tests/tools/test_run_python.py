@@ -52,6 +52,11 @@ class RunWithoutNetwork(CheckoutCase):
         (tools / "python3.13").chmod(0o755)
         self.find_numpy(tools)  # this one's, or those of /usr/bin/python3
 
+    def test_keeps_one_that_a_user_made(self):
+        self.make_venv(str((self.checkout / ".venv").relative_to(self.folder)), with_packages=True)
+        bare = self.make_venv("bare", with_packages=False)
+        self.assertTrue(self.find_numpy(bare).startswith(str(self.checkout / ".venv")))
+
 
 if __name__ == "__main__":
     unittest.main()
