@@ -38,8 +38,8 @@ void ModeReport::compare(World const& world, ModeReport const& first, bool same_
   }
   if (largest > 0) differs /= largest;  // of this process
   bool const bits = std::memcmp(x.data(), first.x.data(), x.size() * sizeof(double)) == 0;
-  equal = apps::least(world, bits ? 1 : 0) == 1;
-  repeats = apps::least(world, repeats ? 1 : 0) == 1;
+  equal = apps::in_all(world, bits);
+  repeats = apps::in_all(world, repeats);
   good = !same_bits || (equal && repeats);
 }
 

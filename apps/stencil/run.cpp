@@ -136,7 +136,7 @@ class Program : public apps::Study {
     u64 least = ~u64{0};
     for (auto const& device : world_.devices())
       least = std::min(least, apps::shared_memory(*device));
-    return apps::least(world_, needed <= least ? 1 : 0) == 1;
+    return apps::in_all(world_, needed <= least);
   }
   static Grid grid_of(World const& world, Options const& options) {
     u32 const devices = world.device_count();

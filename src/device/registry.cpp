@@ -133,6 +133,9 @@ u32 parts_of(std::string const& spec, std::string_view parts) {
   return static_cast<u32>(*number);
 }
 
+std::string no_kind(std::string_view kind) {
+  return fmt::format("there is no kind of device called '{}'", kind);
+}
 // Where the kind was not found.
 std::string built(std::string_view kind) {
   return fmt::format("this build has {}{}", registry().names(),
@@ -147,9 +150,7 @@ void register_backend(std::unique_ptr<Backend> one) { registry().add(std::move(o
 
 Backend& backend(std::string_view kind) {
   auto* const found = registry().find(kind);
-  if (!found)
-    throw Error(Kind::bad_argument, "devices",
-                fmt::format("there is no kind of device called '{}'", kind), built(kind));
+  if (!found) throw Error(Kind::bad_argument, "devices", no_kind(kind), built(kind));
   return *found;
 }
 
@@ -191,10 +192,9 @@ void open_kind(std::string const& spec, std::string wanted,
   auto const name = wanted.substr(0, colon);
   auto const list = colon == std::string::npos ? std::string() : wanted.substr(colon + 1);
   if (colon != std::string::npos && list.empty()) refuse(spec, "nothing follows the colon", forms);
-  if (!registry().find(name))
-    refuse(spec, fmt::format("there is no kind of device called '{}'", name),
-           fmt::format("{}; {}", built(name), forms));
-  Backend& kind = backend(name);
+  auto* const found = registry().find(name);
+  if (!found) refuse(spec, no_kind(name), fmt::format("{}; {}", built(name), forms));
+  Backend& kind = *found;
   if (std::ranges::any_of(devices, [&](auto const& device) { return device->kind() == name; }))
     refuse(spec, fmt::format("it names {} devices in two places", name),
            fmt::format("name all of a kind together: {}", forms));

@@ -36,7 +36,7 @@ class SquareStudy : public Study {
       blocks_.push_back(matrix_.of(world, device));
     u64 const kept = kept_bytes(problem.most_shared_rows(), problem.most_shared_entries());
     u64 const all = (scratch + kept) * ranks_per_processor(world);
-    kept_ = least(world, all <= most_kept_bytes ? 1 : 0) == 1 && all_on_gpus(world);
+    kept_ = in_all(world, all <= most_kept_bytes) && all_on_gpus(world);
     launch_.scratch = Bytes{scratch + (kept_ ? kept : 0)};
   }
 

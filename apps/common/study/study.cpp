@@ -51,14 +51,15 @@ u64 least(World const& world, u64 mine) {
   return mine;
 }
 
+bool in_all(World const& world, bool mine) { return least(world, mine ? 1 : 0) == 1; }
+
 bool all_on_gpus(World const& world) {
   auto const is_gpu = [](auto const& device) { return device->kind() == "cuda"; };
-  return least(world, std::ranges::all_of(world.devices(), is_gpu) ? 1 : 0) == 1;
+  return in_all(world, std::ranges::all_of(world.devices(), is_gpu));
 }
 
 bool all_in_host_memory(World const& world) {
-  bool const mine = std::ranges::all_of(world.devices(), &Device::in_host_memory);
-  return least(world, mine ? 1 : 0) == 1;
+  return in_all(world, std::ranges::all_of(world.devices(), &Device::in_host_memory));
 }
 
 u32 ranks_per_processor(World const& world) {

@@ -20,6 +20,8 @@ WorldOptions world_of(StudyOptions const& options);
 
 /// The least of the values of all processes. Collective.
 u64 least(World const& world, u64 mine);
+/// True if it is true in all processes. Collective.
+bool in_all(World const& world, bool mine);
 /// A launch has the same arguments in all processes, so they decide together. Collective.
 bool all_on_gpus(World const& world);
 bool all_in_host_memory(World const& world);

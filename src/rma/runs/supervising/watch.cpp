@@ -301,8 +301,7 @@ void Watch::abandon() const {
   std::fprintf(stderr,
                "meshpost: the run was ended because %s, but its kernel is still running %s later. "
                "Threads of %s call no meshpost operation. A kernel can't be taken off its device, "
-               "so this process ends; look for an "
-               "endless loop there.\n",
+               "so this process ends; look for an endless loop there.\n",
                why().c_str(), grace_.text().c_str(), ranks.c_str());
   std::fflush(nullptr);
   std::_Exit(EXIT_FAILURE);
