@@ -186,17 +186,18 @@ void Job::reap(Child& child) {
   child.ended.seconds = std::chrono::duration<double>(Clock::now() - since_).count();
 }
 
-void Job::wait_for(u32 process, std::string const& text) {
+std::string const& Job::wait_for(u32 process, std::string const& text) {
   auto const until = Clock::now() + std::chrono::seconds(sanitized ? 90 : 30);
   auto const& child = children_[process];
   while (child.ended.out.find(text) == std::string::npos) {
     if (child.over || Clock::now() > until) {
       ADD_FAILURE() << "process " << process << " did not say '" << text << "' but\n"
                     << child.ended.out;
-      return;
+      break;
     }
     read(100);
   }
+  return child.ended.out;
 }
 
 void Job::kill(u32 process, int signal) {

@@ -69,9 +69,9 @@ class Job {
   Job(Job const&) = delete;
   Job& operator=(Job const&) = delete;
 
-  /// Returns once the output of `process` holds `text`. Fails the test after 30 s, with sanitizers
-  /// after 90 s.
-  void wait_for(u32 process, std::string const& text);
+  /// Returns once the output of `process` holds `text`, and returns the output until then. Fails
+  /// the test after 30 s, with sanitizers after 90 s.
+  std::string const& wait_for(u32 process, std::string const& text);
   void kill(u32 process, int signal = SIGKILL);
   /// Returns when all have ended. After `limit` it kills remaining processes, and fails the test.
   std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(sanitized ? 180

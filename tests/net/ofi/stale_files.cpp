@@ -22,16 +22,17 @@ meshpost::test::Role const stale_files_role("engine_over_shm", [] {
   for (;;) pause();
 });
 
-// Kills a process that has made an engine over shm, and returns the name of its file.
+// Kills a process that has made an engine over shm, and returns the name of its file. From then on
+// any process of another test may remove the file.
 std::string kill_one_with_an_engine() {
   meshpost::test::Job job("engine_over_shm", 1);
-  job.wait_for(0, "number ");
-  ofi::remove_stale_files();
-  job.kill(0);
-  auto const& out = job.wait()[0].out;
+  auto const& out = job.wait_for(0, "\n");
   auto const number = out.substr(out.find("number ") + 7);
   auto const name = "/" + number.substr(0, number.find('\n')) + ":0:0";
+  ofi::remove_stale_files();
   EXPECT_TRUE(exists(name)) << "it was removed while it was in use, or never made";
+  job.kill(0);
+  job.wait();
   return name;
 }
 
