@@ -101,11 +101,11 @@ class Block {
   /// without the rank's other threads. Elsewhere false: yield() leaves.
   MESHPOST_FN bool poisoned() const;
   /// Ends this rank; reports `fault` unless the report already has one.
-  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+  [[noreturn]] MESHPOST_FN void fail(Subject subject, Fault fault, u64 a, u64 b, u64 c,
                                      char const* text);
   /// The same, by threads that may be alone. The rank's other threads leave when they next look, or
   /// end.
-  [[noreturn]] MESHPOST_FN void fail_alone(Operation operation, Fault fault, u64 a, u64 b = 0,
+  [[noreturn]] MESHPOST_FN void fail_alone(Subject subject, Fault fault, u64 a, u64 b = 0,
                                            char const* text = nullptr) const;
   /// True if the protocol executes `step`. Tests may delay it, drop it, or end the rank here.
   MESHPOST_FN bool step(hooks::Step step);

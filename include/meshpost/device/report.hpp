@@ -49,6 +49,15 @@ enum class Operation : u32 {
   count
 };
 
+/// An operation on a window, in errors.
+struct Subject {
+  Operation operation = Operation::none;
+  u32 window = 0;  ///< its number; 0: none
+
+  MESHPOST_FN constexpr Subject(Operation of, u32 on_window = 0)
+      : operation(of), window(on_window) {}
+};
+
 /// The reason why a rank ended itself.
 enum class Fault : u32 {
   none,

@@ -327,9 +327,9 @@ class Rank : private via::Sender {
   /// they prepare anything.
   MESHPOST_FN void leave_lanes() { lane_limit_ = 0; }
   /// Ends the whole run for this reason; the arguments are the report's.
-  [[noreturn]] MESHPOST_FN void fail(Operation operation, Fault fault, u64 a = 0, u64 b = 0,
-                                     u64 c = 0, char const* text = nullptr) {
-    block_.fail(operation, fault, a, b, c, text);
+  [[noreturn]] MESHPOST_FN void fail(Subject subject, Fault fault, u64 a = 0, u64 b = 0, u64 c = 0,
+                                     char const* text = nullptr) {
+    block_.fail(subject, fault, a, b, c, text);
   }
   /// Writes down a time of an interval of state().timers, its begin (0) or end (1). One thread
   /// calls it, alone; the next too.
@@ -354,10 +354,10 @@ class Rank : private via::Sender {
   MESHPOST_FN static Location locate_any(RunState const& state, Block block, u32 id,
                                          Operation operation, WindowInfo window, RankId rank);
   MESHPOST_FN Location own(WindowInfo const& window) const;
-  MESHPOST_FN u32 member(Operation operation, Communicator const& communicator, RankId rank);
+  MESHPOST_FN u32 member(Subject subject, Communicator const& communicator, RankId rank);
   MESHPOST_FN Group group_of(Communicator const& communicator) const;
   MESHPOST_FN Group checked_group(Operation operation, Communicator const& communicator) const;
-  MESHPOST_FN Group joined_group(Operation operation, Communicator const& communicator);
+  MESHPOST_FN Group joined_group(Subject subject, Communicator const& communicator);
   MESHPOST_FN u32 member_of(Communicator const& communicator, Group const& group, u32 index) const;
   MESHPOST_FN char* on_device(u32 device, u64 offset) const {
     return state_->heap + device * state_->stride + offset;
@@ -367,11 +367,11 @@ class Rank : private via::Sender {
     return window.number - first_freed_ < freed_span_;
   }
   MESHPOST_FN void check_window(Operation operation, WindowInfo const& window);
-  MESHPOST_FN void check_tag(Operation operation, u32 tags, Tag tag);
+  MESHPOST_FN void check_tag(Subject subject, u32 tags, Tag tag);
   MESHPOST_FN void check_counters(WindowInfo const& counters, Tag tag);
   template <class T>
-  MESHPOST_FN void check_source(Operation operation, LocalSpan<T> span);
-  MESHPOST_FN void check_range(Operation operation, u64 offset, u64 count, u64 limit);
+  MESHPOST_FN void check_source(Subject subject, LocalSpan<T> span);
+  MESHPOST_FN void check_range(Subject subject, u64 offset, u64 count, u64 limit);
   template <class T>
   MESHPOST_FN Location begin_put(Operation operation, RemoteSpan<T> const& target,
                                  LocalSpan<T const> source);

@@ -101,10 +101,9 @@ u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, RunSt
   return bits;
 }
 
-void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
-                char const* text) {
+void fiber_fail(void* fiber, Subject subject, Fault fault, u64 a, u64 b, u64 c, char const* text) {
   Fiber& me = self(fiber);
-  me.launch->record_fault(me, operation, fault, a, b, c, text);
+  me.launch->record_fault(me, subject, fault, a, b, c, text);
   unwind(me);
 }
 

@@ -50,13 +50,14 @@ u32 CpuLaunch::poison() const {
   return std::atomic_ref(spec_.grids.front().control->poison).load(std::memory_order_relaxed);
 }
 
-void CpuLaunch::record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+void CpuLaunch::record_fault(Fiber& fiber, Subject subject, Fault fault, u64 a, u64 b, u64 c,
                              char const* text) {
   RankReport& report = fiber.rank->report();
   if (std::atomic_ref(report.state).load(std::memory_order_relaxed) ==
       static_cast<u32>(RankState::failed))
     return;
-  report.note.operation = operation;
+  report.note.operation = subject.operation;
+  report.note.window = subject.window;
   report.fault = fault;
   report.details[0] = a;
   report.details[1] = b;

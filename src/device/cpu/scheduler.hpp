@@ -45,7 +45,7 @@ class CpuLaunch : public CooperativeLaunch {
   }
   /// Ends the calling fiber's rank with this fault. The first fault of a rank stands. Unchecked:
   /// the rank's threads share its report and a worker, whose switches order nothing for TSan.
-  MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Operation operation, Fault fault, u64 a, u64 b,
+  MESHPOST_UNCHECKED void record_fault(Fiber& fiber, Subject subject, Fault fault, u64 a, u64 b,
                                        u64 c, char const* text);
 
  private:

@@ -28,7 +28,7 @@ bool fiber_any(void* fiber, bool yes);
 void fiber_await(void* fiber, Condition const& condition, Note const& note);
 u64 fiber_await_others(void* fiber, Condition const& condition, u32 bytes, RunStage stage);
 void fiber_yield(void* fiber);
-[[noreturn]] void fiber_fail(void* fiber, Operation operation, Fault fault, u64 a, u64 b, u64 c,
+[[noreturn]] void fiber_fail(void* fiber, Subject subject, Fault fault, u64 a, u64 b, u64 c,
                              char const* text);
 bool fiber_step(void* fiber, hooks::Step step);
 
@@ -83,13 +83,13 @@ MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 b
 }
 MESHPOST_FN inline void Block::yield() { cpu::fiber_yield(fiber_); }
 MESHPOST_FN inline bool Block::poisoned() const { return false; }
-MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+MESHPOST_FN inline void Block::fail(Subject subject, Fault fault, u64 a, u64 b, u64 c,
                                     char const* text) {
-  cpu::fiber_fail(fiber_, operation, fault, a, b, c, text);
+  cpu::fiber_fail(fiber_, subject, fault, a, b, c, text);
 }
-MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b,
+MESHPOST_FN inline void Block::fail_alone(Subject subject, Fault fault, u64 a, u64 b,
                                           char const* text) const {
-  cpu::fiber_fail(fiber_, operation, fault, a, b, 0, text);
+  cpu::fiber_fail(fiber_, subject, fault, a, b, 0, text);
 }
 MESHPOST_FN inline bool Block::step(hooks::Step step) {
   return !hooks::installed.load(std::memory_order_relaxed) || cpu::fiber_step(fiber_, step);

@@ -255,12 +255,13 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 }
 
 /// The end of a rank that used an operation wrongly, or called fail(); by all its threads.
-[[noreturn]] MESHPOST_COLD inline void fail_rank(RankReport* out, bool first, Operation operation,
+[[noreturn]] MESHPOST_COLD inline void fail_rank(RankReport* out, bool first, Subject subject,
                                                  Fault fault, u64 a, u64 b, u64 c,
                                                  char const* text) {
   __syncthreads();
   if (first) {
-    out->note.operation = operation;
+    out->note.operation = subject.operation;
+    out->note.window = subject.window;
     out->fault = fault;
     out->details[0] = a;
     out->details[1] = b;
@@ -279,12 +280,13 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
 /// and write that into the report. So the fault is written until the host has seen it. Threads that
 /// fail together store the same.
 [[noreturn]] MESHPOST_COLD inline void fail_thread(RankReport* report, Control const* control,
-                                                   Operation operation, Fault fault, u64 a, u64 b,
+                                                   Subject subject, Fault fault, u64 a, u64 b,
                                                    char const* text) {
   auto* const out = const_cast<RankReport volatile*>(report);
   do {
     copy_text(report->text, sizeof report->text, text);
-    out->note.operation = operation;
+    out->note.operation = subject.operation;
+    out->note.window = subject.window;
     out->fault = fault;
     out->details[0] = a;
     out->details[1] = b;
@@ -415,13 +417,13 @@ MESHPOST_FN Block::Awaited Block::await_others(Condition const& condition, u32 b
   return cuda::await_others(report_, control_, &meanwhile, condition, bytes, stage);
 }
 
-MESHPOST_FN inline void Block::fail(Operation operation, Fault fault, u64 a, u64 b, u64 c,
+MESHPOST_FN inline void Block::fail(Subject subject, Fault fault, u64 a, u64 b, u64 c,
                                     char const* text) {
-  cuda::fail_rank(report_, thread() == 0, operation, fault, a, b, c, text);
+  cuda::fail_rank(report_, thread() == 0, subject, fault, a, b, c, text);
 }
-MESHPOST_FN inline void Block::fail_alone(Operation operation, Fault fault, u64 a, u64 b,
+MESHPOST_FN inline void Block::fail_alone(Subject subject, Fault fault, u64 a, u64 b,
                                           char const* text) const {
-  cuda::fail_thread(report_, control_, operation, fault, a, b, text);
+  cuda::fail_thread(report_, control_, subject, fault, a, b, text);
 }
 
 }  // namespace meshpost

@@ -32,10 +32,10 @@ MESHPOST_FN inline u32 Rank::place_of(Communicator const& communicator, Group co
       on_device(state_->device, communicator.places))[group.places + index];
 }
 
-MESHPOST_FN inline u32 Rank::member(Operation operation, Communicator const& communicator,
+MESHPOST_FN inline u32 Rank::member(Subject subject, Communicator const& communicator,
                                     RankId rank) {
-  Group const group = joined_group(operation, communicator);
-  if (rank >= group.size) fail(operation, Fault::target, rank, group.size);
+  Group const group = joined_group(subject, communicator);
+  if (rank >= group.size) fail(subject, Fault::target, rank, group.size);
   return member_of(communicator, group, rank);
 }
 
@@ -62,11 +62,11 @@ MESHPOST_FN inline RankId Rank::world_rank(Communicator const& communicator, Ran
 }
 
 /// The group that takes part in an operation.
-MESHPOST_FN inline Group Rank::joined_group(Operation operation, Communicator const& communicator) {
+MESHPOST_FN inline Group Rank::joined_group(Subject subject, Communicator const& communicator) {
   if (communicator.world != world_)
-    fail(operation, Fault::foreign_window, communicator.world, world_);
+    fail(subject, Fault::foreign_window, communicator.world, world_);
   Group const group = group_of(communicator);
-  if (group.size == 0) fail(operation, Fault::unreachable, communicator.number);
+  if (group.size == 0) fail(subject, Fault::unreachable, communicator.number);
   return group;
 }
 
@@ -119,7 +119,8 @@ MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block
                                                     RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
   self.check_window(operation, window);
-  return self.locate_part(window, self.member(operation, window.communicator, rank));
+  return self.locate_part(window,
+                          self.member({operation, window.number}, window.communicator, rank));
 }
 
 /// The handle of a freed window names memory that another window may have by now.
@@ -130,22 +131,22 @@ MESHPOST_FN inline void Rank::check_window(Operation operation, WindowInfo const
     if (state_->freed.contains(window.number)) fail(operation, Fault::freed_window, window.number);
 }
 
-MESHPOST_FN inline void Rank::check_tag(Operation operation, u32 tags, Tag tag) {
+MESHPOST_FN inline void Rank::check_tag(Subject subject, u32 tags, Tag tag) {
   if (tag.value >= tags) [[unlikely]]
-    fail(operation, Fault::tag, tag.value, tags);
+    fail(subject, Fault::tag, tag.value, tags);
 }
 
-MESHPOST_FN inline void Rank::check_range(Operation operation, u64 offset, u64 count, u64 limit) {
+MESHPOST_FN inline void Rank::check_range(Subject subject, u64 offset, u64 count, u64 limit) {
   if (offset > limit || count > limit - offset) [[unlikely]]
-    fail(operation, Fault::range, offset, count, limit);
+    fail(subject, Fault::range, offset, count, limit);
 }
 
 template <class T>
-MESHPOST_FN void Rank::check_source(Operation operation, LocalSpan<T> span) {
+MESHPOST_FN void Rank::check_source(Subject subject, LocalSpan<T> span) {
   if (!span.valid()) [[unlikely]]
-    fail(operation, Fault::span);
+    fail(subject, Fault::span);
   if (span.size() != 0 && !span.data()) [[unlikely]]
-    fail(operation, Fault::null_pointer, span.size());
+    fail(subject, Fault::null_pointer, span.size());
 }
 
 template <class T>

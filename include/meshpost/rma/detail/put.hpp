@@ -37,11 +37,12 @@ template <class T>
 MESHPOST_FN via::Location Rank::begin_put(Operation operation, RemoteSpan<T> const& target,
                                           LocalSpan<T const> source) {
   block_.tick();
-  check_source(operation, source);
+  Subject const subject(operation, target.window().number);
   Location const to = locate(operation, target.window(), target.rank());
+  check_source(subject, source);
   if (source.size() > target.count()) [[unlikely]]
-    fail(operation, Fault::size, source.size(), target.count());
-  check_range(operation, target.offset(), source.size(), to.count);
+    fail(subject, Fault::size, source.size(), target.count());
+  check_range(subject, target.offset(), source.size(), to.count);
   if (delivery::checked(state_->ledger) && thread() == 0)
     delivery::use(state_->ledger, block_, operation, id_, source.data(), source.bytes());
   return to;
@@ -49,7 +50,7 @@ MESHPOST_FN via::Location Rank::begin_put(Operation operation, RemoteSpan<T> con
 
 MESHPOST_FN inline void Rank::check_counters(WindowInfo const& counters, Tag tag) {
   check_window(Operation::put_notify, counters);
-  check_tag(Operation::put_notify, counters.tags, tag);
+  check_tag({Operation::put_notify, counters.number}, counters.tags, tag);
 }
 
 template <class T>
@@ -63,7 +64,7 @@ template <class T>
 MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
                                   LocalSpan<NonDeduced<T> const> source, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
-  check_tag(Operation::put_notify, to.tags, tag);
+  check_tag({Operation::put_notify, target.window().number}, to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value,
                       source.bytes());
   move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
@@ -87,7 +88,7 @@ template <class T>
 MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   block_.tick();
   Location const to = locate(Operation::notify, window.info(), target);
-  check_tag(Operation::notify, to.tags, tag);
+  check_tag({Operation::notify, window.info().number}, to.tags, tag);
   Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
   raise(to, tag);
 }
@@ -99,9 +100,10 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, HostId host, Tag tag) {
   block_.tick();
   WindowInfo const& info = window.info();
   check_window(Operation::notify, info);
-  check_tag(Operation::notify, info.tags, tag);
+  check_tag({Operation::notify, info.number}, info.tags, tag);
   if (host.device >= state_->devices) [[unlikely]]
-    fail(Operation::notify, Fault::argument, host.device, 0, state_->devices - 1, "HostId::device");
+    fail({Operation::notify, info.number}, Fault::argument, host.device, 0, state_->devices - 1,
+         "HostId::device");
   Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
   notify_endpoint(host.device, info.host_counters, tag);
 }
@@ -112,12 +114,12 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, StreamId stream, Tag tag)
   block_.tick();
   WindowInfo const& info = window.info();
   check_window(Operation::notify, info);
-  check_tag(Operation::notify, info.tags, tag);
+  check_tag({Operation::notify, info.number}, info.tags, tag);
   if (stream.device >= state_->devices) [[unlikely]]
-    fail(Operation::notify, Fault::argument, stream.device, 0, state_->devices - 1,
+    fail({Operation::notify, info.number}, Fault::argument, stream.device, 0, state_->devices - 1,
          "StreamId::device");
   if (stream.number >= StreamId::most) [[unlikely]]
-    fail(Operation::notify, Fault::argument, stream.number, 0, StreamId::most - 1,
+    fail({Operation::notify, info.number}, Fault::argument, stream.number, 0, StreamId::most - 1,
          "StreamId::number");
   Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
   notify_endpoint(stream.device, info.stream_counters(stream.number, WindowInfo::raised), tag);
@@ -137,11 +139,11 @@ MESHPOST_FN inline void Rank::notify_endpoint(u32 device, u64 counters, Tag tag)
 template <class T>
 MESHPOST_FN void Rank::get(LocalSpan<T> target, RemoteSpan<NonDeduced<T>> const& source) {
   block_.tick();
-  check_source(Operation::get, target);
+  Subject const subject(Operation::get, source.window().number);
   Location const from = locate(Operation::get, source.window(), source.rank());
-  if (target.size() > source.count())
-    fail(Operation::get, Fault::size, target.size(), source.count());
-  check_range(Operation::get, source.offset(), target.size(), from.count);
+  check_source(subject, target);
+  if (target.size() > source.count()) fail(subject, Fault::size, target.size(), source.count());
+  check_range(subject, source.offset(), target.size(), from.count);
   Traced const traced(*this, Operation::get, from.rank, source.window().number, 0, target.bytes());
   auto const* const data = reinterpret_cast<T const*>(from.data) + source.offset();
   block_.sync();
@@ -173,12 +175,13 @@ MESHPOST_FN void Rank::put_value(RemoteSpan<T> const& target, NonDeduced<T> valu
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
                 "put_value stores a word of 1, 2, 4 or 8 bytes");
   block_.tick();
+  Subject const subject(Operation::put_value, target.window().number);
   Location const to = locate(Operation::put_value, target.window(), target.rank());
-  check_range(Operation::put_value, target.offset(), target.count() == 0 ? 0 : 1, to.count);
-  if (target.count() == 0) fail(Operation::put_value, Fault::size, 1, 0);
+  check_range(subject, target.offset(), target.count() == 0 ? 0 : 1, to.count);
+  if (target.count() == 0) fail(subject, Fault::size, 1, 0);
   T* const word = reinterpret_cast<T*>(to.data) + target.offset();
   if (reinterpret_cast<u64>(word) % sizeof(T) != 0)
-    fail(Operation::put_value, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
+    fail(subject, Fault::alignment, reinterpret_cast<u64>(word), sizeof(T));
   Traced const traced(*this, Operation::put_value, to.rank, target.window().number, 0, sizeof(T));
   block_.sync();
   via::store(*this, Operation::put_value, to, word, value);

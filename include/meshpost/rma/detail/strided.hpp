@@ -41,20 +41,21 @@ MESHPOST_FN via::Location Rank::begin_strided_put(Operation operation, Target co
   auto const& there = detail::span_of(target);
   auto const& here = detail::span_of(source);
   block_.tick();
-  check_source(operation, here);
+  Subject const subject(operation, there.window().number);
   Location const to = locate(operation, there.window(), there.rank());
+  check_source(subject, here);
   // A side without a layout is packed, in the order of the other side's layout.
   StridedLayout const from = detail::layout_or(source, detail::layout_or(target, {}).extents);
   StridedLayout const onto = detail::layout_or(target, from.extents);
   if (auto const wrong = detail::fault_of(onto, from); wrong.fault != Fault::none)
-    fail(operation, wrong.fault, wrong.a, wrong.b, wrong.c);
+    fail(subject, wrong.fault, wrong.a, wrong.b, wrong.c);
   if constexpr (!requires { source.layout; })
-    if (here.size() != from.reach()) fail(operation, Fault::size, here.size(), from.reach());
+    if (here.size() != from.reach()) fail(subject, Fault::size, here.size(), from.reach());
   if (from.reach() > here.size())
-    fail(operation, Fault::reach, from.reach(), here.size(), 0, "source");
+    fail(subject, Fault::reach, from.reach(), here.size(), 0, "source");
   if (onto.reach() > there.count())
-    fail(operation, Fault::reach, onto.reach(), there.count(), 0, "target");
-  check_range(operation, there.offset(), onto.reach(), to.count);
+    fail(subject, Fault::reach, onto.reach(), there.count(), 0, "target");
+  check_range(subject, there.offset(), onto.reach(), to.count);
   constexpr u64 element = sizeof(*here.data());
   copy = plan_strided_copy(to.data + there.offset() * element, onto, here.data(), from, element);
   if (delivery::checked(state_->ledger) && thread() == 0)
@@ -100,7 +101,7 @@ template <class Target, class Source>
 MESHPOST_FN void Rank::put_notify(Target const& target, Source const& source, Tag tag) {
   StridedCopy copy;
   Location const to = begin_strided_put(Operation::put_notify, target, source, copy);
-  check_tag(Operation::put_notify, to.tags, tag);
+  check_tag({Operation::put_notify, detail::span_of(target).window().number}, to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank,
                       detail::span_of(target).window().number, tag.value, copy.bytes());
   move_and_raise(to, copy, to, tag);

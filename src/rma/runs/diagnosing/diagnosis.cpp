@@ -22,7 +22,7 @@ class Diagnosis {
     for (auto const& view : all) {
       if (view.state != RankState::failed) continue;
       Names const names{run_.record.name(), [this](u32 rank) { return rank_name(rank); },
-                        [this](u32 number) { return run_.world.windows().name(number); }};
+                        [this](u32 number) { return window_name(number); }};
       auto const error = to_error(run_.failed_state.reports()[view.rank], view.rank, names);
       return Error(error.kind(), error.operation(), error.cause() + behind, error.remedy());
     }
@@ -134,6 +134,11 @@ class Diagnosis {
     return missing;
   }
 
+  // Users have no window of the world's tags. Other interfaces, such as dCUDA's, lay windows of
+  // their own over its counters.
+  std::string window_name(u32 number) const {
+    return number == run_.world.tags().number ? "" : run_.world.windows().name(number);
+  }
   std::string rank_name(u32 rank) const {
     return fmt::format("rank {} ({})", rank, layout_.names[layout_.device_of(rank)]);
   }

@@ -100,12 +100,14 @@ FaultText fault_text_of(RankReport const& report, Names const& names) {
 
 Error to_error(RankReport const& report, u32 rank, Names const& names) {
   auto const fault_text = fault_text_of(report, names);
-  auto const operation = report.fault == Fault::threw || report.note.operation == Operation::kernel
-                             ? std::string("kernel")
-                             : std::string(to_string(report.note.operation));
-  return {Kind::kernel_failed,
-          fmt::format("{} in {} on {}", operation, names.kernel, names.rank(rank)),
-          fault_text.cause, fault_text.remedy};
+  auto const operation =
+      to_string(report.fault == Fault::threw ? Operation::kernel : report.note.operation);
+  auto const window = report.note.window == 0 ? "" : names.window(report.note.window);
+  return {
+      Kind::kernel_failed,
+      fmt::format("{}{} in {} on {}", operation, window.empty() ? "" : fmt::format(", {},", window),
+                  names.kernel, names.rank(rank)),
+      fault_text.cause, fault_text.remedy};
 }
 
 }  // namespace meshpost::detail

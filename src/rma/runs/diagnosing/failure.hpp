@@ -10,7 +10,7 @@ namespace meshpost::detail {
 struct Names {
   std::string kernel;
   std::function<std::string(u32 rank)> rank;      ///< "rank 3 (cpu:0)"
-  std::function<std::string(u32 number)> window;  ///< "window 'inbox'"
+  std::function<std::string(u32 number)> window;  ///< "window 'inbox'"; empty: the user has none
 };
 
 /// Why a rank ended itself, from its report.
