@@ -65,10 +65,14 @@ struct Simulation {
                            Trouble& trouble) const {
     bool good = true;
     u32 const count = now.size() + 2 * halo;
-    // The first chunks of all lists first: the last ones are mostly empty.
     Team::of(self.thread(), self.threads()).each(count * shape.chunks, [&](u32 unit) {
-      u32 const j = unit % count, segment = now.begin + j - halo;
-      good = collect_chunk(from, j, unit / count, content, segment, step, trouble) && good;
+#if defined(__CUDA_ARCH__)  // the first chunks of all lists first: the last ones are mostly empty
+      u32 const j = unit % count, chunk = unit / count;
+#else  // list after list: a core then has in its cache what it reads and writes next
+      u32 const j = unit / shape.chunks, chunk = unit % shape.chunks;
+#endif
+      u32 const segment = now.begin + j - halo;
+      good = collect_chunk(from, j, chunk, content, segment, step, trouble) && good;
     });
     return good;
   }

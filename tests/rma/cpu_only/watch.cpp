@@ -306,6 +306,43 @@ class StuckBehindTheEnd : public CooperativeLaunch {
   Control control_ = {};
 };
 
+// -- two ranks that compute, and wait at look 3
+
+class LookedAt : public CooperativeLaunch {
+ public:
+  LookedAt(bool answers, bool fails) : answers_(answers), fails_(fails) {
+    for (auto& report : reports_) report.state = static_cast<u32>(RankState::running);
+  }
+  void doze(std::chrono::microseconds timeout) override {
+    dozed.push_back(timeout);
+    auto const state = dozed.size() == 3 ? RankState::waiting : RankState::running;
+    for (auto& report : reports_) report.state = static_cast<u32>(state);
+    if (fails_) reports_[1].state = static_cast<u32>(RankState::failed);
+  }
+  bool finished() override { return dozed.size() == 6; }
+  bool answers() const override { return answers_; }
+
+  std::vector<std::chrono::microseconds> watched() {
+    LaunchGrid const grid{nullptr, 2, 0, nullptr, reports_, &control_};
+    std::vector<LogReader> logs;
+    Watch({{this, {&grid, 1}}}, logs, 5s, nullptr, nullptr).until_end();
+    return dozed;
+  }
+  std::vector<std::chrono::microseconds> dozed;
+
+ private:
+  bool answers_, fails_;
+  RankReport reports_[2] = {};
+  Control control_ = {};
+};
+
+TEST(Watch, looks_rarely_at_ranks_that_compute_and_that_tell_it_of_their_end) {
+  using All = std::vector<std::chrono::microseconds>;
+  EXPECT_EQ(LookedAt(false, false).watched(), (All{1ms, 5ms, 5ms, 1ms, 5ms, 5ms}));
+  EXPECT_EQ(LookedAt(true, false).watched(), All(6, 1ms)) << "ranks of GPUs";
+  EXPECT_EQ(LookedAt(false, true).watched(), All(6, 1ms)) << "a rank has failed";
+}
+
 TEST(Watch, does_not_take_ranks_that_have_left_for_ranks_that_compute) {
   auto const ending = StuckBehindTheEnd(true).watch();
   EXPECT_EQ(ending.reason, Reason::deadline);

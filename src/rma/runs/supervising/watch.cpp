@@ -30,6 +30,8 @@ Error sink_failure() {
 }
 
 constexpr auto look_every = std::chrono::microseconds(1000);
+// Each look takes a core away from a rank of a CPU device for some 10 us.
+constexpr auto look_when_calm = std::chrono::microseconds(5000);
 
 // A rank that computes must get this part of the deadline as time of a processor. On busy machines
 // it takes longer to get it, and where a virtual machine has to wait for a processor.
@@ -214,8 +216,9 @@ Ending Watch::until_end() {
   for (;;) {
     auto const runs = std::ranges::find_if_not(
         running_, [](auto const& running) { return running.launch->finished(); });
-    if (runs != running_.end()) runs->launch->doze(look_every);
+    if (runs != running_.end()) runs->launch->doze(calm_ ? look_when_calm : look_every);
     else if (detector_) detector_->wait(look_every);
+    u64 const lines = lines_;
     drain_logs();
     if (host_) host_->poll();
     if (each_look_) each_look_();
@@ -260,6 +263,7 @@ Ending Watch::until_end() {
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
     if (poisoned_ && !ended && !begun()) grace_.renew();
     if (poisoned_ && !ended && grace_.ends()) abandon();
+    calm_ = !poisoned_ && lines == lines_ && is_calm(seen);
   }
   drain_logs();
   ending_.failure = failure();
@@ -267,6 +271,13 @@ Ending Watch::until_end() {
   // they were told of the end.
   if (!detector_ && !met() && look().failed != 0) ending_.reason = Reason::failed;
   return ending_;
+}
+
+// Ranks compute, on CPU devices alone: these tell the host if one fails, all wait, or all end.
+bool Watch::is_calm(Seen const& seen) const {
+  return !host_ && !each_look_ && seen.ranks.computing != 0 &&
+         std::ranges::none_of(running_,
+                              [](auto const& running) { return running.launch->answers(); });
 }
 
 std::string Watch::why() const {

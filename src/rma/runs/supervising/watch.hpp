@@ -83,6 +83,7 @@ class Watch {
   bool finished() const;
   std::optional<Error> failure();
   std::optional<Reason> find_reason(Seen const& seen, bool life);
+  bool is_calm(Seen const& seen) const;
   std::string why() const;  // why it was ended, for people
   [[noreturn]] void abandon() const;
 
@@ -95,6 +96,7 @@ class Watch {
   HostEndpoint* host_;
   Ending ending_;
   bool poisoned_ = false;
+  bool calm_ = false;      // at the last look
   bool counting_ = false;  // the time that ranks get, since the last sign of life
   u64 starved_ = 0;        // times that they got too little
   u64 lines_ = 0;          // of logs, printed so far
