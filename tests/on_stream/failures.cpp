@@ -48,8 +48,13 @@ TEST_P(StreamFailures, say_an_error_at_the_next_call) {
   auto const box = world.window<u32>(4, Tags{4}, "mail");
   StreamEndpoint one(world);
   one.wait(box, Tag{1});
-  std::this_thread::sleep_for(600ms);
-  auto const error = error_of([&] { one.notify(box, one.id(), Tag{1}); });
+  auto const until = std::chrono::steady_clock::now() + 30s;
+  auto const error = error_of([&] {
+    while (std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(50ms);
+      one.notify(box, one.id(), Tag{2});
+    }
+  });
   EXPECT_TRUE(says(error, Kind::deadline, {"wait, stream 0 of", "tag 1"}));
   EXPECT_THROW(one.synchronize(), Error);
   one.synchronize();

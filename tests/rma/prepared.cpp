@@ -139,7 +139,7 @@ TEST_P(Prepared, operations_go_with_others) {
 
 TEST(PreparedPuts, are_on_the_timeline) {
   World world(test::options(2, test::devices(test::Spread::one_device)));
-  auto const file = testing::TempDir() + "prepared.json";
+  auto const file = testing::TempDir() + "prepared-" + std::to_string(getpid()) + ".json";
   Launch launch;
   launch.trace = file;
   play_rounds(world, launch, 300);

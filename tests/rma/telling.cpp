@@ -146,7 +146,7 @@ TEST(Log, is_kept_when_the_run_deadlocks_and_after_it) {
 TEST(Log, is_printed_while_the_kernel_runs) {
   test::Listener const listener;
   World world(test::options(1));
-  auto run = world.launch(LogThenCompute{500'000'000});
+  auto run = world.launch(LogThenCompute{test::timeout_factor * u64{250'000'000}});
   auto const begin = std::chrono::steady_clock::now();
   while (listener.lines().empty() && std::chrono::steady_clock::now() - begin < 10s)
     std::this_thread::sleep_for(1ms);

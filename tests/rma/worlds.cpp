@@ -14,6 +14,7 @@ using test::error_of;
 using test::says;
 
 struct Stay {  // for a while, then all ranks meet
+  explicit Stay(std::chrono::nanoseconds time) : nanoseconds(static_cast<u64>(time.count())) {}
   u64 nanoseconds;
   MESHPOST_FN void operator()(Rank& self) const {
     u64 const begin = self.now();
@@ -93,10 +94,11 @@ TEST(Worlds, wait_behind_others_without_end_whatever_their_own_deadline) {
   options.deadline = 100ms;
   World second(options);
   auto const words = second.window<u32>(2, Tags{1});
-  auto busy = first.launch(Stay{400'000'000});
+  constexpr auto stays = test::timeout_factor * 250ms;
+  auto busy = first.launch(Stay{stays});
   auto const begin = std::chrono::steady_clock::now();
   auto behind = second.launch(Hand{words, nobody});
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms) << "a launch waits for no run";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, stays * 3 / 4) << "a launch waits for no run";
   behind.wait();
   busy.wait();
   EXPECT_EQ(words.read(RankId{0})[0], 1u);
@@ -107,7 +109,7 @@ TEST(Worlds, fail_without_the_runs_of_others_behind_them) {
   Chain good(2), bad(2);
   for (u32 round = 0; round < 3; ++round) {
     good.launch(5);
-    auto busy = bad.world.launch(Stay{100'000'000});  // until all are launched
+    auto busy = bad.world.launch(Stay{test::timeout_factor * 100ms});  // until all are launched
     bad.launch(2);
     bad.launch(1, bad.world.size() - 1);
     good.launch(5);

@@ -74,8 +74,7 @@ class Job {
   std::string const& wait_for(u32 process, std::string const& text);
   void kill(u32 process, int signal = SIGKILL);
   /// Returns when all have ended. After `limit` it kills remaining processes, and fails the test.
-  std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(sanitized ? 180
-                                                                                             : 60));
+  std::vector<Ended> const& wait(std::chrono::seconds limit = std::chrono::seconds(180));
 
  private:
   struct Child {

@@ -124,10 +124,10 @@ class Limits(unittest.TestCase):
     def test_what_hangs_is_ended_and_what_it_printed_is_kept(self):
         begin = time.monotonic()
         hang = ["sh", "-c", "echo first; sleep 60 & wait"]
-        ended = compare_peers.run_limited([hang], 0.5)
+        ended = compare_peers.run_limited([hang], 3)
         self.assertLess(time.monotonic() - begin, 20)
         self.assertEqual(ended.text.strip(), "first")
-        self.assertIn("not done after 0.5 s", ended.problem)
+        self.assertIn("not done after 3 s", ended.problem)
 
     def test_a_process_that_fails_ends_the_others_and_says_why(self):
         fails = ["sh", "-c", "echo no such GPU >&2; exit 3"]
@@ -223,12 +223,12 @@ class Whole(FolderCase):
         self.script(
             "nvshmem", f"[ $COMPARE_PROCESS = 1 ] || echo '{good}'; [ -n $COMPARE_MEETING ]"
         )
-        text, result = self.compare("--gpus", "2,4", "--limit", "2", "--sizes", "8")
+        text, result = self.compare("--gpus", "2,4", "--limit", "4", "--sizes", "8")
         systems = {row["system"] for row in result["rows"]}
         self.assertEqual(systems, {"meshpost", "meshpost, direct", "NCCL", "NVSHMEM"})
         missing = {one["what"]: one["reason"] for one in result["missing"]}
         self.assertEqual(missing["raw"], "raw.cu does not compile: ended with status 1: no raw")
-        self.assertIn("not done after 2 s", missing["nccl, pairs of 2"])
+        self.assertIn("not done after 4 s", missing["nccl, pairs of 2"])
         self.assertIn("are kept", missing["nccl, pairs of 2"])
         self.assertEqual(missing["all systems, 4 GPUs"], "this machine has 2 GPUs")
         self.assertNotIn("nvshmem, pairs of 2", missing)

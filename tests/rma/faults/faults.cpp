@@ -86,7 +86,7 @@ constexpr u32 processes = 4, deadline = 3;  // two on each node; seconds
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr u32 start = 10, end = 8;
 #else
-constexpr u32 start = 2, end = 2;
+constexpr u32 start = 3, end = 4;
 #endif
 
 test::Variables variables(std::string const& engine, std::string const& detour = {}) {

@@ -163,7 +163,8 @@ TEST(JobLoss, at_any_moment_ends_all_others) {
 TEST(JobLoss, leaves_each_process_to_say_what_it_knows_and_no_more) {
   test::Job job("four_wait", 3, {{"MESHPOST_RANKS", "2"}});
   job.wait_for(2, "all wait");
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // they do, or are about to
+  std::this_thread::sleep_for(test::timeout_factor *
+                              std::chrono::milliseconds(150));  // they do, or are about to
   job.kill(2);
   auto const ended = job.wait();
   EXPECT_THAT(

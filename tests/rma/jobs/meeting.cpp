@@ -198,19 +198,40 @@ TEST(JobMeeting, stands_what_fails_when_a_run_is_about_to_end) {
   test::expect_well(job.wait());
 }
 
+// All ranks learn how many of them say so.
+struct Count {
+  Window<u32> said;
+  Communicator all;
+  u32 so;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const mine = said.local(self);
+    if (self.thread() == 0) mine[0] = so;
+    self.all_reduce(all, mine, Sum{});
+  }
+};
+
+// Runs until a thread of each process has ended, which is in the same run in all of them.
+bool run_until_all_have(World& world, Window<u32> const& said, std::atomic<bool> const& ended) {
+  RankId const own{world.process() * (world.size() / world.processes())};
+  for (u32 round = 0; round < 1000; ++round) {
+    for (u32 i = 0; i < 20; ++i) world.run(Meet{});
+    world.run(Count{said, world.communicator(), ended ? 1u : 0u});
+    if (said.read(own)[0] == world.size()) return true;
+  }
+  return false;
+}
+
 Role const crowd("has_two_worlds_in_two_threads", [] {
   World one(test::world_options()), two(test::world_options());
+  Window<u32> const said[] = {one.window<u32>(1), two.window<u32>(1)};
   for (auto* const busy : {&one, &two}) {
-    std::atomic<bool> begun = false, ended = false;
+    std::atomic<bool> ended = false;
     std::thread other([&] {
-      begun = true;
       for (u32 i = 0; i < 4; ++i) (busy == &one ? two : one).run(Meet{});
       ended = true;
     });
-    while (!begun) std::this_thread::yield();
-    // Equally many in all processes, and so many that the other thread gets a core meanwhile.
-    for (u32 i = 0; i < 1200; ++i) busy->run(Meet{});
-    require(ended, "one that runs on and on lets the other in between");
+    require(run_until_all_have(*busy, said[busy == &one ? 0 : 1], ended),
+            "one that runs on and on lets the other in between");
     other.join();
   }
 });

@@ -104,7 +104,7 @@ Role const leaving("far_hosts_leave", [] {
     throw std::runtime_error("for both");  // no World is ended together any more
   } catch (std::runtime_error const&) {
     say("left");
-    std::this_thread::sleep_for(500ms);
+    std::this_thread::sleep_for(test::timeout_factor * 500ms);
   }
 });
 
