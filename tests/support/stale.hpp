@@ -7,8 +7,8 @@
 
 namespace meshpost::test {
 
-/// True if the file is gone. Whoever removes it has a lock, so others leave it to that one: a
-/// process of another test may be just about to.
+/// True if the file is gone, or goes soon. The process that removes it has a lock, so all others
+/// leave it to that one, which may be of another test.
 inline bool is_removed(std::string const& file) {
   auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (std::filesystem::exists(file)) {
