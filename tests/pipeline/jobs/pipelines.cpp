@@ -116,7 +116,7 @@ TEST(JobPipelines, bring_what_they_bring_in_one_process) {
   for (u32 const processes : {1, 2, 3}) {
     SCOPED_TRACE(processes);
     test::Job job("random_pipelines", processes);
-    expect_well(job.wait(std::chrono::seconds(100)));
+    expect_well(job.wait());
   }
 }
 

@@ -194,7 +194,7 @@ TEST_F(JobFarHostsCpuOnly, wait_for_one_that_is_stopped_for_its_deadline) {
 std::string out_of(char const* role, test::Variables variables = {}) {
   variables["MESHPOST_RANKS"] = "1";
   test::Job job(role, 2, variables, node);
-  auto const& all = job.wait(20s);
+  auto const& all = job.wait();
   test::expect_well(all);
   return all[0].out;
 }
@@ -232,7 +232,7 @@ TEST_F(JobFarHostsCpuOnly, read_the_truth_or_hear_of_an_error_where_messages_go_
                                               : "ofi:tcp";
                     return own;
                   });
-    auto const& all = job.wait(20s);
+    auto const& all = job.wait();
     test::expect_well(all);
     EXPECT_THAT(all[0].out,
                 AnyOf(HasSubstr("all is well"), AllOf(HasSubstr("nothing comes from process 1 ("),
