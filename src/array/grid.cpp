@@ -139,8 +139,8 @@ void refuse_field(u32 field, u32 count) {
               "name one of the grid's, or give more GridOptions::fields");
 }
 
-void GridLayout::check_alive(bool alive, char const* operation) const {
-  if (alive) return;
+void GridLayout::check_alive(WindowInfo const& values, char const* operation) const {
+  if (values.number != 0) return static_cast<void>(world_of(values.world, operation));
   throw Error(Kind::misuse, operation, fmt::format("grid '{}' was freed", options_.name),
               "use it before Grid::free(), or make another one");
 }
@@ -155,6 +155,14 @@ void GridLayout::check_field(u32 field, char const* operation) const {
 
 void GridLayout::check_write(u32 field, u32 part, u64 values) const {
   check_field(field, "Grid::write");
+  if (part - plan_.first_part() >= plan_.part_count())
+    throw Error(Kind::bad_argument, "Grid::write",
+                fmt::format("part {} of grid '{}'; this process has {}", part, options_.name,
+                            plan_.part_count() == 0
+                                ? std::string("none")
+                                : fmt::format("parts {} to {}", plan_.first_part(),
+                                              plan_.first_part() + plan_.part_count() - 1)),
+                "write parts of this process: Grid::first_part() and the next part_count()");
   u64 const cells = boxes_.box(part).cells() * options_.components;
   if (values == cells) return;
   throw Error(Kind::bad_argument, "Grid::write",

@@ -141,7 +141,7 @@ std::vector<Variable> const& variables() {
 Config Config::from_environment() {
   Config config;
   config.devices = value_of("MESHPOST_DEVICES", "");
-  config.ranks = number("MESHPOST_RANKS", "0", 1u << 20);
+  config.ranks = number("MESHPOST_RANKS", "0", 65536);
   config.workers = number("MESHPOST_WORKERS", "0", 4096);
   config.deadline = seconds("MESHPOST_DEADLINE", "30");
   config.peer_deadline = seconds("MESHPOST_PEER_DEADLINE", "30");

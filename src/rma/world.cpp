@@ -140,7 +140,15 @@ Run::~Run() {
   }
 }
 
+namespace {
+void check_there(std::shared_ptr<detail::RunRecord> const& record, char const* operation) {
+  if (!record)
+    throw Error(Kind::misuse, operation, "this Run was moved from", "use the Run that it went to");
+}
+}  // namespace
+
 RunResult const& Run::wait(std::source_location where) {
+  check_there(record_, "wait for a run");
   HostCall call(HostCallKind::wait, "Run::wait", where);
   call.about([this] { return record_->graph ? "a graph" : "run " + record_->image.name; });
   refuse_after_fork("wait for a run");
@@ -166,6 +174,7 @@ RunResult const& Run::wait(std::source_location where) {
 }
 
 bool Run::done() const {
+  check_there(record_, "look at a run");
   refuse_after_fork("look at a run");
   std::scoped_lock const lock(record_->mutex);
   return record_->done;
@@ -189,6 +198,9 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
   std::scoped_lock const lock(worlds().mutex);
   auto const found = worlds().all.find(number);
   auto state = found == worlds().all.end() ? nullptr : found->second.lock();
+  if (!state && number == 0)
+    throw Error(Kind::misuse, std::string(operation), "its window was never made",
+                "make it with World::window");
   if (!state)
     throw Error(Kind::misuse, std::string(operation),
                 fmt::format("world {} of this window does not exist (any more)", number),

@@ -67,8 +67,8 @@ TEST_F(Environment, that_is_wrong_is_refused_with_variable_value_and_what_it_may
     char const* allowed;
   };
   for (auto const& [name, value, allowed] : {
-           Case{"MESHPOST_RANKS", "many", "a whole number from 0 to 1048576"},
-           Case{"MESHPOST_RANKS", "-1", "a whole number from 0 to 1048576"},
+           Case{"MESHPOST_RANKS", "many", "a whole number from 0 to 65536"},
+           Case{"MESHPOST_RANKS", "-1", "a whole number from 0 to 65536"},
            Case{"MESHPOST_RANKS", "3.5", "a whole number"},
            Case{"MESHPOST_RANKS", " 3", "a whole number"},
            Case{"MESHPOST_RANKS", "", "a whole number"},

@@ -194,6 +194,8 @@ TEST_P(Host, is_told_what_it_does_wrong) {
                    {"notify from the host", "rank 99"}));
   EXPECT_TRUE(says(error_of([&] { box_.notify(RankId{0}, Tag{3}); }), Kind::bad_argument,
                    {"window 'box'", "tag 3", "it has 3"}));
+  EXPECT_TRUE(says(error_of([&] { box_.wait(Tag{1}, ~0u); }), Kind::bad_argument,
+                   {"4294967295 notifications", "1073741824"}));
   EXPECT_TRUE(says(error_of([&] { box_.wait(Tag{3}); }), Kind::bad_argument,
                    {"wait on the host", "window 'box'", "tag 3"}));
   std::array<u32, 5> const five{};

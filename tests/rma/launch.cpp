@@ -157,6 +157,21 @@ TEST(Launch, that_nobody_waits_for_and_that_fails_is_warned_of) {
   EXPECT_NE(listener.warnings()[0].find("on purpose"), std::string::npos);
 }
 
+TEST(Launch, that_was_moved_from_or_names_no_stream_is_refused) {
+  World world(test::options(1));
+  auto const window = world.window<u32>(4);
+  auto run = world.launch(Slowly{window, 1000});
+  auto other = std::move(run);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  EXPECT_TRUE(says(error_of([&] { run.wait(); }), Kind::misuse, {"wait for", "moved from"}));
+  EXPECT_TRUE(says(error_of([&] { run.done(); }), Kind::misuse, {"look at", "moved from"}));
+  // NOLINTEND(bugprone-use-after-move)
+  other.wait();
+  EXPECT_TRUE(says(error_of([&] { world.run(Slowly{window, 1000}, {.streams = {nullptr}}); }),
+                   Kind::bad_argument, {"launch meshpost::Slowly", "Launch::streams", "null"}));
+  world.run(Slowly{window, 1000});
+}
+
 TEST(Launch, may_be_waited_for_after_its_world_has_ended) {
   std::optional<meshpost::Run> run;
   {

@@ -249,6 +249,7 @@ struct UseForeign {
     if (how == 6) self.get(LocalSpan<u32>(), foreign.at(RankId{0}));
     if (how == 7) self.put_value(foreign.at(RankId{0}), 1u);
     if (how == 8) self.all_reduce(foreign.info().communicator, LocalSpan<u32>(), Sum{});
+    if (how == 9) foreign.local(self);
   }
 };
 
@@ -256,11 +257,37 @@ TEST(Misuse, of_a_window_of_another_world_is_named) {
   World world(test::options(1)), other(test::options(1));
   auto const foreign = other.window<u32>(4);
   auto const a = std::to_string(foreign.info().world);
-  for (int how = 0; how < 9; ++how)
+  for (int how = 0; how < 10; ++how)
     EXPECT_TRUE(says(error_of([&] { world.run(UseForeign{foreign, how}); }), Kind::kernel_failed,
                      {"of world " + a + " was used in a run of world",
                       "use those of the World that runs the kernel"}))
         << how;
+}
+
+struct PrepareAWait {
+  Window<u32> box;
+  Window<PreparedWait> kept;
+  MESHPOST_FN void operator()(Rank& self) const {
+    auto const prepared = self.prepare_wait(box, Tag{0});
+    if (self.thread() == 0) kept.local(self)[0] = prepared;
+  }
+};
+struct UsePrepared {
+  PreparedWait prepared;
+  MESHPOST_FN void operator()(Rank& self) const { self.wait(prepared); }
+};
+
+// The window's number is another World's.
+TEST(Misuse, of_what_was_prepared_in_another_world_names_no_window) {
+  World world(test::options(1, test::devices(test::Spread::one_device)));
+  World other(test::options(1, test::devices(test::Spread::one_device)));
+  auto const own = world.window<u32>(1, Tags{1}, "own");
+  auto const box = other.window<u32>(1, Tags{1}, "box");
+  auto const kept = other.window<PreparedWait>(1);
+  ASSERT_EQ(own.info().number, box.info().number);
+  other.run(PrepareAWait{box, kept});
+  auto const error = error_of([&] { world.run(UsePrepared{kept.read(RankId{0})[0]}); });
+  EXPECT_TRUE(says(error, Kind::kernel_failed, {"wait in", "has not prepared"}));
 }
 
 TEST(Misuse, of_a_window_whose_world_is_gone_is_named) {

@@ -231,7 +231,7 @@ TEST(Window, of_another_world_is_refused_by_the_host) {
   EXPECT_TRUE(
       says(error_of([&] { world.free(window); }), Kind::bad_argument, {"free", "does not exist"}));
   EXPECT_TRUE(says(error_of([&] { world.free(Window<u32>()); }), Kind::bad_argument,
-                   {"window 0 of world 0"}));
+                   {"free", "never made", "World::window"}));
   EXPECT_TRUE(says(error_of([&] { world.window<u32>(other.communicator(), 1); }),
                    Kind::bad_argument, {"communicator belongs to world"}));
 }
@@ -246,7 +246,8 @@ TEST(Window, does_not_outlive_its_world) {
                    {"read", "world", "keep the World alive"}));
   EXPECT_TRUE(says(error_of([&] { window.write(RankId{0}, 0, std::vector<u32>{1}); }), Kind::misuse,
                    {"write"}));
-  EXPECT_TRUE(says(error_of([&] { Window<u32>().read(RankId{0}); }), Kind::misuse, {"read"}));
+  EXPECT_TRUE(says(error_of([&] { Window<u32>().read(RankId{0}); }), Kind::misuse,
+                   {"read", "never made", "World::window"}));
 }
 
 TEST(Window, of_an_absurd_size_is_refused) {

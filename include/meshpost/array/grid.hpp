@@ -46,7 +46,8 @@ namespace meshpost {
 ///
 /// Each cell is computed by itself, so results do not depend on how the grid is cut, as long as the
 /// devices are of one kind. (Compilers for GPUs and for CPUs round differently.) Part p is the
-/// World's device p. The memory is the World's, until free().
+/// World's device p. The memory is the World's, until free(). A grid can be neither copied nor
+/// moved.
 template <class T>
 class Grid {
  public:
@@ -91,7 +92,7 @@ class Grid {
 
  private:
   void check_alive(char const* operation) const {
-    layout_.check_alive(memory_.values.info().number != 0, operation);
+    layout_.check_alive(memory_.values.info(), operation);
   }
   RankId rank_of(u32 part) const { return {part * world_->ranks_per_device()}; }
 

@@ -81,7 +81,8 @@ class GridLayout {
   /// Of a part of this process.
   std::vector<u64> table(World const& world, u32 part) const;
   void check_field(u32 field, char const* operation) const;
-  void check_alive(bool alive, char const* operation) const;  ///< false: it was freed
+  /// `values`: of the grid's window. It may have been freed, and its World may be gone.
+  void check_alive(WindowInfo const& values, char const* operation) const;
   void check_write(u32 field, u32 part, u64 values) const;
   /// `marks`: of all teams of these parts, from `first` on.
   /// \throws Error(kernel_failed) if one has found such a value

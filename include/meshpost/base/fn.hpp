@@ -31,6 +31,6 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8);
 
 /// Version of everything that host and kernel share in memory. A kernel compiled against another
 /// one is refused at launch.
-inline constexpr u32 abi_version = 13;
+inline constexpr u32 abi_version = 14;
 
 }  // namespace meshpost

@@ -54,6 +54,7 @@ struct Subject {
   Operation operation = Operation::none;
   u32 window = 0;  ///< its number; 0: none
 
+  Subject() = default;
   MESHPOST_FN constexpr Subject(Operation of, u32 on_window = 0)
       : operation(of), window(on_window) {}
 };
@@ -105,7 +106,8 @@ struct alignas(128) RankReport {
   u32 progress;  ///< grows while the rank does things
   u64 observed;  ///< the awaited word's bits at that answer
   Condition condition;
-  Note note;
+  Note note;        ///< of the last wait
+  Subject subject;  ///< of the fault: another thread of the rank may still publish a wait
   Fault fault;
   u32 left;  ///< 1: the rank left a run that was poisoned, or in which others run another kernel
   u32 all_ended;  ///< GPUs: 1 while this rank, in a long wait, knows that its device's ranks have

@@ -134,6 +134,7 @@ class RolesByTicket {
 
  private:
   MESHPOST_FN void check(RoleTasks const& tasks) const;
+  MESHPOST_FN static LocalSpan<u32> own_words(Rank& self, RoleWords const& words);
   MESHPOST_FN void check_tag(Tag tag) const;
   MESHPOST_FN u32 from_first_thread(u32 value);
   MESHPOST_FN u32* word(u32 place) const { return shared_.data() + place; }

@@ -56,8 +56,8 @@ namespace detail {
 struct RunRecord;
 }
 
-/// A kernel that was launched. Movable. If it is destroyed before wait(), it waits and reports an
-/// error as a warning.
+/// A kernel that was launched. Movable; one that was moved from can only be destroyed. If it is
+/// destroyed before wait(), it waits and reports an error as a warning.
 class Run {
  public:
   explicit Run(std::shared_ptr<detail::RunRecord> record);

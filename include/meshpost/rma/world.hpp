@@ -75,7 +75,7 @@ struct Extent {
 /// of each other, so is the destructor. All processes make these calls in the same order, with the
 /// same arguments (except for the memory of users). If one differs, all get Error(misuse). After a
 /// process is lost, all get Error(peer_lost). No rank begins a run before all processes have
-/// launched it.
+/// launched it. A World can be neither copied nor moved.
 class World {
  public:
   /// \throws Error(bad_argument, bad_environment, out_of_memory)
@@ -150,7 +150,9 @@ class World {
   /// cudaMalloc's; a CPU device's is zeroed. Not collective. \throws Error(out_of_memory)
   static Allocation allocate(Device& device, Bytes size);
   /// Ends a window. Its memory is used again after the runs launched so far. When it returns,
-  /// memory that the user registered may be freed, in every process. \throws Error(bad_argument)
+  /// memory that the user registered may be freed, in every process. It waits for the work of all
+  /// streams of the World, which may use any window (StreamEndpoint): so it does not return before
+  /// what they wait for has come. \throws Error(bad_argument)
   template <class T>
   void free(Window<T> const& window, std::source_location where = std::source_location::current()) {
     free_window(window.info(), where);

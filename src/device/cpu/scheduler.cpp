@@ -56,8 +56,7 @@ void CpuLaunch::record_fault(Fiber& fiber, Subject subject, Fault fault, u64 a, 
   if (std::atomic_ref(report.state).load(std::memory_order_relaxed) ==
       static_cast<u32>(RankState::failed))
     return;
-  report.note.operation = subject.operation;
-  report.note.window = subject.window;
+  report.subject = subject;
   report.fault = fault;
   report.details[0] = a;
   report.details[1] = b;

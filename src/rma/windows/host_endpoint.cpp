@@ -38,9 +38,18 @@ void HostEndpoint::forget(u32 const* begin, u32 const* end) {
       kept_, [&](Kept const& one) { return one.count.word() >= begin && one.count.word() < end; });
 }
 
+// Ranks out of the sender's reach in host memory get it at once in a run with the host. That run is
+// over for the sender only when the hosts have agreed that it is (there is a proxy). So its ranks
+// have swept their counters then, and its hosts have read what was left. A count of the sender's
+// for the next run comes after that, and stays.
+//
 // If this process is ahead, the count belongs to the run that it has begun. Its ranks, and all
 // others, wait at their begin for the sender's ranks. So nobody touches the counters.
 void HostEndpoint::raise_for_another(u32 own, via::Signal const& count, bool behind) {
+  if (proxy_ && layout_.devices[own]->in_host_memory()) {
+    std::unique_lock const lock(mutex_, std::try_to_lock);
+    if (lock && runs_ == 0 && runs_with_commands_ != 0) return raise_between_runs(own, count);
+  }
   {
     std::scoped_lock const lock(keeping_);
     if (!behind || runs_ == 0) {

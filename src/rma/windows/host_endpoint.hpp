@@ -19,7 +19,7 @@ class Proxy;
 /// proxy's do: the host adds it if it can, else it goes by command. While another run is in
 /// progress, the count is kept until that run is over: only a GPU's own ranks may add to its
 /// counters. Between runs nobody else touches the memory. Counts of other processes are kept until
-/// the next run begins, because the thread that answers them never waits.
+/// the next run begins, or the host looks at a run with it: the thread that answers never waits.
 class HostEndpoint {
  public:
   /// `proxy`: null if all ranks are in reach.

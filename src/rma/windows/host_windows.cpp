@@ -274,6 +274,11 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
     throw Error(Kind::misuse, told, "this process has no device, where its counters would be",
                 "wait in a process that has one");
   check_tag(told, info, tag);
+  constexpr u32 most = 1u << 30;
+  if (count > most)
+    throw Error(Kind::bad_argument, told,
+                fmt::format("{} notifications were asked for; it may be {}", count, most),
+                "wait for fewer at once");
   runs_.wake_supervisor(true);  // else perhaps nobody supervises the launched runs
   u64 const failed_before = runs_.failures_before_last_launch();
   Deadline timeout(deadline);

@@ -203,6 +203,9 @@ WindowRecord const& Windows::record_of(WindowInfo const& info, std::string_view 
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("{} was freed before", freed_.name(info.number)),
                 "use windows until they are freed");
+  if (info.world == 0)
+    throw Error(Kind::bad_argument, std::string(operation), "its window was never made",
+                "make it with World::window");
   if (info.world != number_ || found == windows_.end())
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("window {} of world {} does not exist", info.number, info.world),

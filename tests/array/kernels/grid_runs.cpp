@@ -188,6 +188,14 @@ TEST(GridMisuse, is_an_error_with_the_numbers) {
   freed.free();
   EXPECT_TRUE(says(error_of([&] { freed.run(ReadsCorner(), 1); }), Kind::misuse,
                    {"Grid::run", "'gone' was freed"}));
+  EXPECT_TRUE(says(error_of([&] { grid.write(0, world.device_count(), few); }), Kind::bad_argument,
+                   {"Grid::write", "of grid 'pot'; this process has parts 0"}));
+  std::optional<World> passing(std::in_place, test::options(1));
+  Grid<double> left(*passing, {.extents = {8}});
+  passing.reset();
+  EXPECT_TRUE(says(error_of([&] { left.run(ReadsCorner(), 1); }), Kind::misuse,
+                   {"Grid::run", "keep the World alive"}));
+  EXPECT_TRUE(says(error_of([&] { left.free(); }), Kind::misuse, {"Grid::free", "keep the World"}));
   EXPECT_TRUE(says(error_of([&] { grid.read(0, 77); }), Kind::bad_argument, {"77"}));
   EXPECT_TRUE(says(error_of([&] { grid.run(ReadsFieldNine(), 1); }), Kind::kernel_failed,
                    {"reads()", "field"}));

@@ -22,7 +22,7 @@ bool exists(std::string const& name) { return std::filesystem::exists(file(name)
 
 meshpost::test::Role const stale_files_role("engine_over_shm", [] {
   auto const engine = make_engine("ofi:shm", "");
-  meshpost::test::say("number " + std::to_string(getpid()));
+  meshpost::test::say("number " + std::to_string(getpid()) + " holds it");
   for (;;) pause();
 });
 
@@ -30,9 +30,9 @@ meshpost::test::Role const stale_files_role("engine_over_shm", [] {
 // any process of another test may remove the file.
 std::string kill_one_with_an_engine() {
   meshpost::test::Job job("engine_over_shm", 1);
-  auto const& out = job.wait_for(0, "\n");
+  auto const& out = job.wait_for(0, " holds it");
   auto const number = out.substr(out.find("number ") + 7);
-  auto const name = "/" + number.substr(0, number.find('\n')) + ":0:0";
+  auto const name = "/" + number.substr(0, number.find(' ')) + ":0:0";
   ofi::remove_stale_files();
   EXPECT_TRUE(exists(name)) << "it was removed while it was in use, or never made";
   job.kill(0);

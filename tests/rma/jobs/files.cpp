@@ -144,10 +144,12 @@ TEST_P(JobFewFiles, are_named_with_their_limit_by_all_that_hear_of_it) {
     EXPECT_THAT(own, HasSubstr("Too many open files"));
     EXPECT_THAT(own, HasSubstr("ulimit -n"));
     // A process that could not be told waits until the deadline.
-    for (auto const& one : ended)
+    for (auto const& one : ended) {
+      EXPECT_LT(one.seconds, 10 * test::timeout_factor);
       EXPECT_THAT(one.out, AnyOf(HasSubstr("ulimit -n"), HasSubstr("process 0 was not there"),
                                  HasSubstr("has not greeted within " + deadline + " s"),
                                  HasSubstr("missing: ")));
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Of, JobFewFiles, testing::Values(0, 1),

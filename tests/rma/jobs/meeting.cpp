@@ -213,8 +213,8 @@ struct Count {
 // Runs until a thread of each process has ended, which is in the same run in all of them.
 bool run_until_all_have(World& world, Window<u32> const& said, std::atomic<bool> const& ended) {
   RankId const own{world.process() * (world.size() / world.processes())};
-  for (u32 round = 0; round < 1000; ++round) {
-    for (u32 i = 0; i < 20; ++i) world.run(Meet{});
+  for (u32 round = 0; round < 100; ++round) {
+    for (u32 i = 0; i < 100; ++i) world.run(Meet{});
     world.run(Count{said, world.communicator(), ended ? 1u : 0u});
     if (said.read(own)[0] == world.size()) return true;
   }

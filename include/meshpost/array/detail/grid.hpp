@@ -42,6 +42,7 @@ Grid<T>::Grid(World& world, GridOptions const& options)
 
 template <class T>
 void Grid<T>::free() {
+  if (memory_.values.info().number != 0) check_alive("Grid::free");
   if (streams_) streams_->free(), streams_.reset();
   free_exchange(*world_, memory_.exchange);
   auto const end = [&](auto& window) {

@@ -260,8 +260,8 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
                                                  char const* text) {
   __syncthreads();
   if (first) {
-    out->note.operation = subject.operation;
-    out->note.window = subject.window;
+    out->subject.operation = subject.operation;
+    out->subject.window = subject.window;
     out->fault = fault;
     out->details[0] = a;
     out->details[1] = b;
@@ -285,8 +285,8 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
   auto* const out = const_cast<RankReport volatile*>(report);
   do {
     copy_text(report->text, sizeof report->text, text);
-    out->note.operation = subject.operation;
-    out->note.window = subject.window;
+    out->subject.operation = subject.operation;
+    out->subject.window = subject.window;
     out->fault = fault;
     out->details[0] = a;
     out->details[1] = b;

@@ -151,7 +151,9 @@ MESHPOST_FN void Rank::check_source(Subject subject, LocalSpan<T> span) {
 
 template <class T>
 MESHPOST_FN LocalSpan<T> Window<T>::local(Rank const& self) const {
-  if (self.may_be_freed(info_) && info_.world == self.world_) [[unlikely]]
+  if (info_.world != self.world_) [[unlikely]]
+    self.block_.fail_alone(Operation::local, Fault::foreign_window, info_.world, self.world_);
+  if (self.may_be_freed(info_)) [[unlikely]]
     if (self.state_->freed.contains(info_.number))
       self.block_.fail_alone(Operation::local, Fault::freed_window, info_.number);
   auto const own = self.own(info_);

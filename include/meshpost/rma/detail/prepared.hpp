@@ -21,7 +21,7 @@ MESHPOST_FN inline void Rank::check_prepared(Operation operation, u32 world, u32
     return;
   if (world == world_ && rank == id_) fail(operation, Fault::freed_window, window);
   fail(
-      {operation, window}, Fault::misuse, 0, 0, 0,
+      {operation, world == world_ ? window : 0}, Fault::misuse, 0, 0, 0,
       "this rank has not prepared the operation in this run; let all its threads prepare it first");
 }
 

@@ -64,7 +64,7 @@ MESHPOST_FN inline RolesByTicket::RolesByTicket(Rank& self, RoleWords const& wor
       words_(words),
       tasks_(tasks),
       places_{words.messages, self.local_size()},
-      shared_(words.words.local(self)) {
+      shared_(own_words(self, words)) {
   check(tasks);
   if (self.local_id() == 0) {
     self.each(places_.count(), [&](u64 i) { shared_[i] = 0; });
@@ -83,10 +83,14 @@ MESHPOST_FN inline RolesByTicket::RolesByTicket(Rank& self, RoleWords const& wor
               "all ranks of a device");
 }
 
+MESHPOST_FN inline LocalSpan<u32> RolesByTicket::own_words(Rank& self, RoleWords const& words) {
+  u32 const made_by = words.words.info().world, world = self.state().world;
+  if (made_by != world) self.fail(Operation::roles, Fault::foreign_window, made_by, world);
+  return words.words.local(self);
+}
+
 MESHPOST_FN inline void RolesByTicket::check(RoleTasks const& tasks) const {
   constexpr auto operation = Operation::roles;
-  u32 const made_by = words_.words.info().world, world = self_->state().world;
-  if (made_by != world) self_->fail(operation, Fault::foreign_window, made_by, world);
   if (shared_.size() < places_.count())
     self_->fail(operation, Fault::misuse, 0, 0, 0,
                 "RoleWords are too small for their messages; make them with role_words()");

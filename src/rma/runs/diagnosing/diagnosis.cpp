@@ -47,15 +47,17 @@ class Diagnosis {
                    fmt::format("threads of a rank wait for each other{}", behind),
                    "see that all threads of a rank call each operation (also sync() and any())");
     if (reason == Reason::deadlock) {
-      bool const of_word = std::ranges::any_of(all, [](RankView const& view) {
-        return view.state == RankState::waiting && view.note.operation == Operation::wait_until;
+      bool const of_others = std::ranges::any_of(all, [](RankView const& view) {
+        return view.state == RankState::waiting && (view.note.operation == Operation::wait ||
+                                                    view.note.operation == Operation::wait_until);
       });
       return Error(
           Kind::deadlock, operation,
           fmt::format("every rank that has not ended waits, and nobody is left to notify it{}",
                       behind),
-          fmt::format("send what is awaited before waiting, or wait for less{}",
-                      of_word ? "; if a host ends a wait, set Launch::with_host" : ""));
+          fmt::format(
+              "send what is awaited before waiting, or wait for less{}",
+              of_others ? "; if a host or a stream ends a wait, set Launch::with_host" : ""));
     }
     if (all_ended)
       return Error(Kind::deadline, operation,

@@ -45,9 +45,8 @@ FailedRunState::FailedRunState(WorldState& world, std::vector<LaunchGrid> const&
       }
       reports_[grid.first_rank + r] = report;
       auto const window = world.windows().all().find(report.note.window);
-      // A rank that failed has no tag in its note, or that of another wait.
-      bool const counts = state != RankState::failed && (report.note.operation == Operation::wait ||
-                                                         report.note.operation == Operation::test);
+      bool const counts =
+          report.note.operation == Operation::wait || report.note.operation == Operation::test;
       if (counts && window != world.windows().all().end())
         awaited_[grid.first_rank + r] =
             counters_.of(window->second.info, grid.first_rank + r, report.note.tag);

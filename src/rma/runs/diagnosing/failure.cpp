@@ -101,8 +101,8 @@ FaultText fault_text_of(RankReport const& report, Names const& names) {
 Error to_error(RankReport const& report, u32 rank, Names const& names) {
   auto const fault_text = fault_text_of(report, names);
   auto const operation =
-      to_string(report.fault == Fault::threw ? Operation::kernel : report.note.operation);
-  auto const window = report.note.window == 0 ? "" : names.window(report.note.window);
+      to_string(report.fault == Fault::threw ? Operation::kernel : report.subject.operation);
+  auto const window = report.subject.window == 0 ? "" : names.window(report.subject.window);
   return {
       Kind::kernel_failed,
       fmt::format("{}{} in {} on {}", operation, window.empty() ? "" : fmt::format(", {},", window),

@@ -218,7 +218,6 @@ Ending Watch::until_end() {
         running_, [](auto const& running) { return running.launch->finished(); });
     if (runs != running_.end()) runs->launch->doze(calm_ ? look_when_calm : look_every);
     else if (detector_) detector_->wait(look_every);
-    u64 const lines = lines_;
     drain_logs();
     if (host_) host_->poll();
     if (each_look_) each_look_();
@@ -263,7 +262,7 @@ Ending Watch::until_end() {
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
     if (poisoned_ && !ended && !begun()) grace_.renew();
     if (poisoned_ && !ended && grace_.ends()) abandon();
-    calm_ = !poisoned_ && lines == lines_ && is_calm(seen);
+    calm_ = !poisoned_ && is_calm(seen);
   }
   drain_logs();
   ending_.failure = failure();
@@ -273,9 +272,10 @@ Ending Watch::until_end() {
   return ending_;
 }
 
-// Ranks compute, on CPU devices alone: these tell the host if one fails, all wait, or all end.
+// Ranks compute, on CPU devices alone: these tell the host if one fails, or all have ended. Those
+// that log may wait for the host to empty their ring.
 bool Watch::is_calm(Seen const& seen) const {
-  return !host_ && !each_look_ && seen.ranks.computing != 0 &&
+  return !host_ && !each_look_ && lines_ == 0 && seen.ranks.computing != 0 &&
          std::ranges::none_of(running_,
                               [](auto const& running) { return running.launch->answers(); });
 }

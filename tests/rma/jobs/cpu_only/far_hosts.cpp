@@ -196,6 +196,7 @@ std::string out_of(char const* role, test::Variables variables = {}) {
   test::Job job(role, 2, variables, node);
   auto const& all = job.wait();
   test::expect_well(all);
+  EXPECT_LT(all[0].seconds, 10 * test::timeout_factor);
   return all[0].out;
 }
 
