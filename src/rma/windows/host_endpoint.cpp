@@ -38,17 +38,18 @@ void HostEndpoint::forget(u32 const* begin, u32 const* end) {
       kept_, [&](Kept const& one) { return one.count.word() >= begin && one.count.word() < end; });
 }
 
-// Ranks out of the sender's reach in host memory get it at once in a run with the host. That run is
-// over for the sender only when the hosts have agreed that it is (there is a proxy). So its ranks
-// have swept their counters then, and its hosts have read what was left. A count of the sender's
-// for the next run comes after that, and stays.
+// Ranks out of the sender's reach in host memory get it at once while their host watches a run with
+// it. The sender's host may have ended the run already, and the count is for the next one. But
+// there is a proxy, so it has heard that all ranks have ended: these have swept their counters. If
+// hosts then clear counters, after a failure or since something was left, the sender's host waits
+// for this one, which watches no more (watch_ends), and later counts are kept. So the count stays.
 //
 // If this process is ahead, the count belongs to the run that it has begun. Its ranks, and all
 // others, wait at their begin for the sender's ranks. So nobody touches the counters.
 void HostEndpoint::raise_for_another(u32 own, via::Signal const& count, bool behind) {
   if (proxy_ && layout_.devices[own]->in_host_memory()) {
     std::unique_lock const lock(mutex_, std::try_to_lock);
-    if (lock && runs_ == 0 && runs_with_commands_ != 0) return raise_between_runs(own, count);
+    if (lock && runs_ == 0 && watched_) return raise_between_runs(own, count);
   }
   {
     std::scoped_lock const lock(keeping_);
@@ -134,8 +135,14 @@ void HostEndpoint::run_ends(bool commands, bool well) {
   if (failed) std::rethrow_exception(failed);
 }
 
+void HostEndpoint::watch_ends() {
+  std::scoped_lock const lock(mutex_);
+  watched_ = false;
+}
+
 void HostEndpoint::poll() {
   std::scoped_lock const lock(mutex_);
+  watched_ = true;
   if (runs_ == 0)
     deliver_kept([this](u32 own, via::Signal const& count) { raise_now(own, count); });
   for (auto const& access : own_) access->poll();

@@ -44,6 +44,8 @@ class HostEndpoint {
   }
   /// Called repeatedly during such a run.
   void poll();
+  /// Behind the last poll() of a run, before its counters may be cleared.
+  void watch_ends();
 
  private:
   struct Kept {
@@ -62,6 +64,7 @@ class HostEndpoint {
   std::mutex mutex_;                          // of the next members
   std::atomic<u32> runs_ = 0;                 // in progress, without the host
   u32 runs_with_commands_ = 0;                // in progress, with the host or its kept counts
+  bool watched_ = false;                      // one of these is polled for
   std::vector<std::unique_ptr<Access>> own_;  // by device, from the first run with the host on
   std::mutex keeping_;                        // of kept_, and of increments of runs_
   std::vector<Kept> kept_;

@@ -89,7 +89,7 @@ Role const behind("hosts_notify_behind_failures", [] {
   Launch launch;
   launch.with_host = true;
   for (u32 i = 0; i < 12; ++i) {
-    if (i % 4 == 1) test::print_error([&] { world.run(Fail{}); });
+    if (i % 4 == 1) test::print_error([&] { world.run(Fail{}, i % 8 == 1 ? launch : Launch{}); });
     if (i % 4 == 2)
       test::print_error([&] { world.window<u32>(1 + world.process(), Tags{1}, "odd"); });
     for (u32 rank = 0; rank < world.size(); ++rank) box.notify(RankId{rank}, Tag{0});
