@@ -26,15 +26,51 @@ CHAPTERS = {
         "rma/world.hpp",
         "rma/run.hpp",
         "rma/window.hpp",
+        "rma/graph.hpp",
+        "world/communicator.hpp",
+        "rma/mpi.hpp",
         "on_stream/stream_endpoint.hpp",
         "on_stream/stream_calls.hpp",
         "on_stream/message_window.hpp",
         "base/types.hpp",
     ],
-    "Kernels": ["rma/rank.hpp", "rma/roles.hpp", "base/span.hpp", "base/fn.hpp"],
+    "Kernels": [
+        "rma/rank.hpp",
+        "rma/prepared.hpp",
+        "rma/combine.hpp",
+        "rma/roles.hpp",
+        "base/span.hpp",
+        "base/strided.hpp",
+        "base/fn.hpp",
+    ],
     "Errors, messages, configuration": ["base/error.hpp", "base/events.hpp", "base/config.hpp"],
     "Devices": ["device/device.hpp"],
-    "Arrays": ["array/array.hpp", "array/context.hpp", "array/coherence.hpp", "compat/lama.hpp"],
+    "Copies and pipelines": [
+        "copy/copy.hpp",
+        "copy/job_memory.hpp",
+        "copy/route.hpp",
+        "pipeline/pipeline.hpp",
+        "pipeline/schedule.hpp",
+        "pipeline/group.hpp",
+        "fabric/allocate.hpp",
+    ],
+    "Arrays": [
+        "array/array.hpp",
+        "array/context.hpp",
+        "array/coherence.hpp",
+        "array/distribution.hpp",
+        "array/plan.hpp",
+        "array/exchange.hpp",
+        "array/stream_exchange.hpp",
+        "compat/lama.hpp",
+    ],
+    "Grids": [
+        "array/grid.hpp",
+        "array/grid_options.hpp",
+        "array/grid_field.hpp",
+        "array/box.hpp",
+        "array/boxes.hpp",
+    ],
     "Tests of protocols": ["base/step.hpp", "base/hooks.hpp"],
     "dCUDA": ["compat/dcuda/dcuda_host.h", "compat/dcuda/dcuda_device.cu.h"],
     "For layers above and new kinds of devices": [],
@@ -246,7 +282,9 @@ def members_of(declaration: Declaration) -> str:
 
 def prose(comment: list[str]) -> str:
     text = "\n".join(re.sub(r"\\throws\b", "Throws", line) for line in comment)
-    text = re.sub(r"(`[^`]*`)|<", lambda match: match[1] or "&lt;", text)
+    # Code stays as it is, between quotes or in indented lines.
+    code = r"(`[^`]*`|^ {4}.*$)"
+    text = re.sub(rf"{code}|<", lambda match: match[1] or "&lt;", text, flags=re.M)
     return re.sub(r"\n+(?=(?:Throws|Reuse:|Errors:|Called by:|Ordering:) )", "\n\n", text)
 
 
