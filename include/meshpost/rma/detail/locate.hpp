@@ -119,8 +119,8 @@ MESHPOST_COLD inline via::Location Rank::locate_any(RunState const& state, Block
                                                     RankId rank) {
   Rank self(state, block, id - state.device * state.ranks_per_device, nullptr);
   self.check_window(operation, window);
-  return self.locate_part(window,
-                          self.member({operation, window.number}, window.communicator, rank));
+  return self.locate_part(
+      window, self.member(Subject(operation, window.number), window.communicator, rank));
 }
 
 /// The handle of a freed window names memory that another window may have by now.

@@ -21,7 +21,7 @@ MESHPOST_FN inline void Rank::check_prepared(Operation operation, u32 world, u32
     return;
   if (world == world_ && rank == id_) fail(operation, Fault::freed_window, window);
   fail(
-      {operation, world == world_ ? window : 0}, Fault::misuse, 0, 0, 0,
+      Subject(operation, world == world_ ? window : 0), Fault::misuse, 0, 0, 0,
       "this rank has not prepared the operation in this run; let all its threads prepare it first");
 }
 
@@ -29,7 +29,7 @@ template <class T>
 MESHPOST_FN PreparedPut Rank::prepare_put_notify(RemoteSpan<T> const& target,
                                                  LocalSpan<NonDeduced<T> const> source, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
-  check_tag({Operation::put_notify, target.window().number}, to.tags, tag);
+  check_tag(Subject(Operation::put_notify, target.window().number), to.tags, tag);
   return prepared(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(),
                   source.bytes(), target.window(), target.window(), tag);
 }
@@ -51,7 +51,7 @@ template <class T>
 MESHPOST_FN PreparedPut Rank::prepare_notify(Window<T> const& window, RankId target, Tag tag) {
   block_.tick();
   Location const to = locate(Operation::notify, window.info(), target);
-  check_tag({Operation::notify, window.info().number}, to.tags, tag);
+  check_tag(Subject(Operation::notify, window.info().number), to.tags, tag);
   return prepared(to, nullptr, nullptr, 0, window.info(), window.info(), tag);
 }
 

@@ -50,7 +50,7 @@ MESHPOST_FN via::Location Rank::begin_put(Operation operation, RemoteSpan<T> con
 
 MESHPOST_FN inline void Rank::check_counters(WindowInfo const& counters, Tag tag) {
   check_window(Operation::put_notify, counters);
-  check_tag({Operation::put_notify, counters.number}, counters.tags, tag);
+  check_tag(Subject(Operation::put_notify, counters.number), counters.tags, tag);
 }
 
 template <class T>
@@ -64,7 +64,7 @@ template <class T>
 MESHPOST_FN void Rank::put_notify(RemoteSpan<T> const& target,
                                   LocalSpan<NonDeduced<T> const> source, Tag tag) {
   Location const to = begin_put(Operation::put_notify, target, source);
-  check_tag({Operation::put_notify, target.window().number}, to.tags, tag);
+  check_tag(Subject(Operation::put_notify, target.window().number), to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank, target.window().number, tag.value,
                       source.bytes());
   move_and_raise(to, reinterpret_cast<T*>(to.data) + target.offset(), source.data(), source.bytes(),
@@ -88,7 +88,7 @@ template <class T>
 MESHPOST_FN void Rank::notify(Window<T> const& window, RankId target, Tag tag) {
   block_.tick();
   Location const to = locate(Operation::notify, window.info(), target);
-  check_tag({Operation::notify, window.info().number}, to.tags, tag);
+  check_tag(Subject(Operation::notify, window.info().number), to.tags, tag);
   Traced const traced(*this, Operation::notify, to.rank, window.info().number, tag.value);
   raise(to, tag);
 }
@@ -100,10 +100,10 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, HostId host, Tag tag) {
   block_.tick();
   WindowInfo const& info = window.info();
   check_window(Operation::notify, info);
-  check_tag({Operation::notify, info.number}, info.tags, tag);
+  check_tag(Subject(Operation::notify, info.number), info.tags, tag);
   if (host.device >= state_->devices) [[unlikely]]
-    fail({Operation::notify, info.number}, Fault::argument, host.device, 0, state_->devices - 1,
-         "HostId::device");
+    fail(Subject(Operation::notify, info.number), Fault::argument, host.device, 0,
+         state_->devices - 1, "HostId::device");
   Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
   notify_endpoint(host.device, info.host_counters, tag);
 }
@@ -114,13 +114,13 @@ MESHPOST_FN void Rank::notify(Window<T> const& window, StreamId stream, Tag tag)
   block_.tick();
   WindowInfo const& info = window.info();
   check_window(Operation::notify, info);
-  check_tag({Operation::notify, info.number}, info.tags, tag);
+  check_tag(Subject(Operation::notify, info.number), info.tags, tag);
   if (stream.device >= state_->devices) [[unlikely]]
-    fail({Operation::notify, info.number}, Fault::argument, stream.device, 0, state_->devices - 1,
-         "StreamId::device");
+    fail(Subject(Operation::notify, info.number), Fault::argument, stream.device, 0,
+         state_->devices - 1, "StreamId::device");
   if (stream.number >= StreamId::most) [[unlikely]]
-    fail({Operation::notify, info.number}, Fault::argument, stream.number, 0, StreamId::most - 1,
-         "StreamId::number");
+    fail(Subject(Operation::notify, info.number), Fault::argument, stream.number, 0,
+         StreamId::most - 1, "StreamId::number");
   Traced const traced(*this, Operation::notify, id_, info.number, tag.value);
   notify_endpoint(stream.device, info.stream_counters(stream.number, WindowInfo::raised), tag);
 }

@@ -101,7 +101,7 @@ template <class Target, class Source>
 MESHPOST_FN void Rank::put_notify(Target const& target, Source const& source, Tag tag) {
   StridedCopy copy;
   Location const to = begin_strided_put(Operation::put_notify, target, source, copy);
-  check_tag({Operation::put_notify, detail::span_of(target).window().number}, to.tags, tag);
+  check_tag(Subject(Operation::put_notify, detail::span_of(target).window().number), to.tags, tag);
   Traced const traced(*this, Operation::put_notify, to.rank,
                       detail::span_of(target).window().number, tag.value, copy.bytes());
   move_and_raise(to, copy, to, tag);

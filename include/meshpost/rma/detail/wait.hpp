@@ -68,9 +68,9 @@ MESHPOST_FN inline bool Rank::has_count(AwaitedCount const& awaited, u32& found)
 MESHPOST_FN inline void Rank::check_wait(Operation operation, WindowInfo const& info, Tag tag,
                                          u32 count) {
   check_window(operation, info);
-  check_tag({operation, info.number}, info.tags, tag);
+  check_tag(Subject(operation, info.number), info.tags, tag);
   if (count > 1u << 30) [[unlikely]]
-    fail({operation, info.number}, Fault::argument, count, 0, 1u << 30, "the count");
+    fail(Subject(operation, info.number), Fault::argument, count, 0, 1u << 30, "the count");
 }
 
 MESHPOST_FN inline void Rank::await_and_consume(AwaitedCount const& awaited, Note const& note) {
