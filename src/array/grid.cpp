@@ -140,9 +140,10 @@ void refuse_field(u32 field, u32 count) {
 }
 
 void GridLayout::check_alive(WindowInfo const& values, char const* operation) const {
-  if (values.number != 0) return static_cast<void>(world_of(values.world, operation));
-  throw Error(Kind::misuse, operation, fmt::format("grid '{}' was freed", options_.name),
-              "use it before Grid::free(), or make another one");
+  if (values.number == 0)
+    throw Error(Kind::misuse, operation, fmt::format("grid '{}' was freed", options_.name),
+                "use it before Grid::free(), or make another one");
+  world_of(values.world, operation);
 }
 
 void GridLayout::check_field(u32 field, char const* operation) const {

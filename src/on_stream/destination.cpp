@@ -182,10 +182,7 @@ ResolvedCall Destinations::awaited(std::string const& operation, StreamCall cons
   found.window = record.name;
   found.awaited.reserve(counts.size());
   for (auto const& [tag, count] : counts) {
-    constexpr u32 most = 1u << 30;
-    if (count > most)
-      refuse(fmt::format("{} notifications were asked for; it may be {}", count, most),
-             "wait for fewer at once");
+    world_.host().check_count(told.text(), count);
     found.awaited.push_back(counter(record, {Tag{tag}, static_cast<u32>(count)}));
   }
   return found;

@@ -198,9 +198,7 @@ std::shared_ptr<WorldState> world_of(u32 number, std::string_view operation) {
   std::scoped_lock const lock(worlds().mutex);
   auto const found = worlds().all.find(number);
   auto state = found == worlds().all.end() ? nullptr : found->second.lock();
-  if (!state && number == 0)
-    throw Error(Kind::misuse, std::string(operation), "its window was never made",
-                "make it with World::window");
+  if (number == 0) throw never_made(Kind::misuse, operation);
   if (!state)
     throw Error(Kind::misuse, std::string(operation),
                 fmt::format("world {} of this window does not exist (any more)", number),

@@ -195,6 +195,9 @@ void WorldState::check_launch(KernelImage const& image, Launch const& launch) co
                 fmt::format("it was compiled for ABI version {}, this library has {}", image.abi,
                             abi_version),
                 "compile the kernel with the headers of the installed library");
+  if (std::ranges::find(launch.streams, nullptr) != launch.streams.end())
+    throw Error(Kind::bad_argument, fmt::format("launch {}", image.name),
+                "a stream of Launch::streams is null", "name only streams that are there");
   if (Dim3 const t = launch.threads; t.x != 0 && !layout_.devices.empty()) {
     u32 most = ~0u;
     for (auto const& device : layout_.devices) most = std::min(most, device->info().max_threads);

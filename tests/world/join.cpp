@@ -13,6 +13,9 @@ namespace {
 
 using namespace test;
 
+// Of process 0, in tests where others don't come.
+constexpr std::chrono::seconds gives_up(sanitized ? 4 : 1);
+
 // -- numbers, secrets, versions
 
 TEST(Joining, without_the_secret_is_refused_whatever_else_it_says_and_the_others_get_in) {
@@ -33,7 +36,7 @@ TEST(Joining, without_the_secret_is_refused_whatever_else_it_says_and_the_others
 
 TEST(Joining, without_the_secret_is_named_by_process_0_when_it_gives_up) {
   auto jobs = make_jobs(2);
-  jobs[0].timeout = test::sanitized ? 4s : 1s;
+  jobs[0].timeout = gives_up;
   auto first = joining(jobs[0]);
   jobs[1].secret = Secret(random_bytes()).hex();
   error_of_joining(jobs[1]);
@@ -63,7 +66,7 @@ TEST(Joining, with_the_secret_and_of_another_job_is_refused_by_name_and_the_othe
 TEST(Joining, of_another_job_is_named_by_process_0_when_it_gives_up) {
   auto jobs = make_jobs(2);
   jobs[0].identity = "12-0", jobs[1].identity = "13-0";
-  jobs[0].timeout = test::sanitized ? 4s : 1s;
+  jobs[0].timeout = gives_up;
   auto first = joining(jobs[0]);
   error_of_joining(jobs[1]);
   auto const told = first.get();
@@ -149,12 +152,13 @@ TEST(Joining, with_another_version_ends_the_job_whatever_else_it_says) {
 
 TEST(Joining, names_the_missing_in_all_that_have_come) {
   auto jobs = make_jobs(4);
-  jobs[0].timeout = test::sanitized ? 4s : 1s;
+  jobs[0].timeout = gives_up;
   auto third = joining(jobs[2]);
   pollfd calls{jobs[0].listener, POLLIN, 0};
   EXPECT_EQ(poll(&calls, 1, 30'000), 1);  // it calls before the time of process 0 begins
   EXPECT_TRUE(says(error_of_joining(jobs[0]), Kind::deadline,
-                   {"2 of 4 processes came within ", "missing: process 1, process 3"}));
+                   {"2 of 4 processes came within " + std::to_string(gives_up.count()) +
+                    " s; missing: process 1, process 3"}));
   auto const told = third.get();
   ASSERT_TRUE(told);
   EXPECT_TRUE(says(*told, Kind::deadline, {"missing: process 1, process 3"}));

@@ -53,7 +53,8 @@ struct WindowInfo {
   /// (stream_counters()), on each device.
   u64 host_counters = 0;
   u32 tags = 0;
-  u32 counter_part = 0;  ///< bytes of each of a rank's arrays of counters
+  u32 counter_part = 0;                          ///< bytes of each of a rank's arrays of counters
+  static constexpr u32 most_awaited = 1u << 30;  ///< notifications, by one wait
 
   /// The arrays lie behind each other and have a word a tag: counts, the last rank to raise each
   /// (raiser()), and on GPUs with lanes the counts from ranks of the same device.

@@ -63,6 +63,14 @@ void HostWindows::check_tag(std::string const& operation, WindowInfo const& info
               "use a smaller tag, or make the window with more");
 }
 
+void HostWindows::check_count(std::string const& operation, u64 count) const {
+  constexpr u32 most = WindowInfo::most_awaited;
+  if (count <= most) return;
+  throw Error(Kind::bad_argument, operation,
+              fmt::format("{} notifications were asked for; it may be {}", count, most),
+              "wait for fewer at once");
+}
+
 void HostWindows::transfer(WindowInfo const& window, u64 element_bytes, RankId rank, u64 offset,
                            void* target, void const* source, u64 count) {
   auto const operation = source ? "write" : "read";
@@ -274,11 +282,7 @@ void HostWindows::wait(WindowInfo const& window, Tag tag, u32 count,
     throw Error(Kind::misuse, told, "this process has no device, where its counters would be",
                 "wait in a process that has one");
   check_tag(told, info, tag);
-  constexpr u32 most = 1u << 30;
-  if (count > most)
-    throw Error(Kind::bad_argument, told,
-                fmt::format("{} notifications were asked for; it may be {}", count, most),
-                "wait for fewer at once");
+  check_count(told, count);
   runs_.wake_supervisor(true);  // else perhaps nobody supervises the launched runs
   u64 const failed_before = runs_.failures_before_last_launch();
   Deadline timeout(deadline);

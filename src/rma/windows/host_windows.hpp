@@ -40,6 +40,7 @@ class HostWindows : WorldMemory {
   void check_range(std::string const& operation, WindowRecord const& record, RankId rank,
                    u64 offset, u64 count) const;
   void check_tag(std::string const& operation, WindowInfo const& info, Tag tag) const;
+  void check_count(std::string const& operation, u64 count) const;
   void check_stream(std::string const& operation, WindowInfo const& info, StreamId stream,
                     Tag tag) const;
   /// Raises a stream's counter, which was checked. \throws Error(peer_lost)

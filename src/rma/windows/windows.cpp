@@ -197,15 +197,17 @@ WindowInfo Windows::make(World::WindowSpec const& spec) {
   return windows_.emplace(info.number, std::move(record)).first->second.info;
 }
 
+Error never_made(Kind kind, std::string_view operation) {
+  return {kind, std::string(operation), "its window was never made", "make it with World::window"};
+}
+
 WindowRecord const& Windows::record_of(WindowInfo const& info, std::string_view operation) const {
   auto const found = windows_.find(info.number);
   if (info.world == number_ && found == windows_.end() && info.number < next_)
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("{} was freed before", freed_.name(info.number)),
                 "use windows until they are freed");
-  if (info.world == 0)
-    throw Error(Kind::bad_argument, std::string(operation), "its window was never made",
-                "make it with World::window");
+  if (info.world == 0) throw never_made(Kind::bad_argument, operation);
   if (info.world != number_ || found == windows_.end())
     throw Error(Kind::bad_argument, std::string(operation),
                 fmt::format("window {} of world {} does not exist", info.number, info.world),

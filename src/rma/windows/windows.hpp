@@ -12,6 +12,9 @@
 
 namespace meshpost::detail {
 
+/// An operation on a handle that is no window's.
+Error never_made(Kind kind, std::string_view operation);
+
 /// The windows of a World. The caller holds the World's mutex, or supervises a run.
 class Windows : WorldMemory {
  public:

@@ -260,8 +260,7 @@ MESHPOST_COLD inline void publish_asking(RankReport* report, Note note) {
                                                  char const* text) {
   __syncthreads();
   if (first) {
-    out->subject.operation = subject.operation;
-    out->subject.window = subject.window;
+    out->subject = subject;
     out->fault = fault;
     out->details[0] = a;
     out->details[1] = b;

@@ -69,8 +69,9 @@ MESHPOST_FN inline void Rank::check_wait(Operation operation, WindowInfo const& 
                                          u32 count) {
   check_window(operation, info);
   check_tag(Subject(operation, info.number), info.tags, tag);
-  if (count > 1u << 30) [[unlikely]]
-    fail(Subject(operation, info.number), Fault::argument, count, 0, 1u << 30, "the count");
+  if (count > WindowInfo::most_awaited) [[unlikely]]
+    fail(Subject(operation, info.number), Fault::argument, count, 0, WindowInfo::most_awaited,
+         "the count");
 }
 
 MESHPOST_FN inline void Rank::await_and_consume(AwaitedCount const& awaited, Note const& note) {

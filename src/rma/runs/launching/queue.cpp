@@ -61,9 +61,6 @@ void RunQueue::let_streams_wait(std::vector<Stream*> const& streams,
 std::shared_ptr<RunRecord> RunQueue::enqueue(std::shared_ptr<RunRecord> const& record,
                                              bool awaited) {
   auto const& launch = record->launch;
-  if (std::ranges::find(launch.streams, nullptr) != launch.streams.end())
-    throw Error(Kind::bad_argument, "launch " + record->name(),
-                "a stream of Launch::streams is null", "name only streams that are there");
   record->world = &world_;
   record->one_by_one = record->graph && !RunSupervisor::needs_no_host(world_, *record);
   for (auto* const stream : launch.streams) record->before.push_back(stream->record());

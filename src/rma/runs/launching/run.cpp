@@ -286,7 +286,6 @@ Ending RunSupervisor::run_ranks() {
   if (count_ > 1) watch.each_look([this] { take_news(); });
   if (not_launched_) watch.poison(Reason::failed);
   auto ending = until_end(watch);
-  if (record_.launch.with_host) world_.endpoint().watch_ends();
   // Before their stacks are gone: the answer for a rank that was ended has no target any more.
   if (proxy_ && ending.reason != Reason::finished) proxy_->abandon();
   running_.clear();

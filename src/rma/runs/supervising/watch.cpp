@@ -213,10 +213,11 @@ void Watch::drain_logs() {
 
 Ending Watch::until_end() {
   u64 signs = 0, all_signs = 0;
+  bool calm = false;
   for (;;) {
     auto const runs = std::ranges::find_if_not(
         running_, [](auto const& running) { return running.launch->finished(); });
-    if (runs != running_.end()) runs->launch->doze(calm_ ? look_when_calm : look_every);
+    if (runs != running_.end()) runs->launch->doze(calm ? look_when_calm : look_every);
     else if (detector_) detector_->wait(look_every);
     drain_logs();
     if (host_) host_->poll();
@@ -262,8 +263,9 @@ Ending Watch::until_end() {
     if (poisoned_ && !ended && proxy_) proxy_->see_that_nobody_hangs();
     if (poisoned_ && !ended && !begun()) grace_.renew();
     if (poisoned_ && !ended && grace_.ends()) abandon();
-    calm_ = !poisoned_ && is_calm(seen);
+    calm = is_calm(seen);
   }
+  if (host_) host_->watch_ends();
   drain_logs();
   ending_.failure = failure();
   // The run may have ended before a failure was seen. Other processes have been told of it before
@@ -275,7 +277,7 @@ Ending Watch::until_end() {
 // Ranks compute, on CPU devices alone: these tell the host if one fails, or all have ended. Those
 // that log may wait for the host to empty their ring.
 bool Watch::is_calm(Seen const& seen) const {
-  return !host_ && !each_look_ && lines_ == 0 && seen.ranks.computing != 0 &&
+  return !poisoned_ && !host_ && !each_look_ && lines_ == 0 && seen.ranks.computing != 0 &&
          std::ranges::none_of(running_,
                               [](auto const& running) { return running.launch->answers(); });
 }

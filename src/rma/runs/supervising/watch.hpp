@@ -96,7 +96,6 @@ class Watch {
   HostEndpoint* host_;
   Ending ending_;
   bool poisoned_ = false;
-  bool calm_ = false;      // at the last look
   bool counting_ = false;  // the time that ranks get, since the last sign of life
   u64 starved_ = 0;        // times that they got too little
   u64 lines_ = 0;          // of logs, printed so far

@@ -193,7 +193,7 @@ __device__ inline int dcuda_test_notifications(dcuda_state& gst, int tag, int co
   bool found = false;
   compat::operate(gst, [&](Rank& self) {
     compat::check_argument(self, Operation::test, "the tag", tag, 0, compat::largest_tag);
-    compat::check_argument(self, Operation::test, "the count", count, 0, 1 << 30);
+    compat::check_argument(self, Operation::test, "the count", count, 0, WindowInfo::most_awaited);
     found = self.test(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)},
                       static_cast<u32>(count));
   });
@@ -204,7 +204,7 @@ __device__ inline void dcuda_wait_notifications(dcuda_state& gst, int tag, int c
   using namespace meshpost;
   compat::operate(gst, [&](Rank& self) {
     compat::check_argument(self, Operation::wait, "the tag", tag, 0, compat::largest_tag);
-    compat::check_argument(self, Operation::wait, "the count", count, 0, 1 << 30);
+    compat::check_argument(self, Operation::wait, "the count", count, 0, WindowInfo::most_awaited);
     self.wait(Window<char>(compat::run_of(gst).tags), Tag{static_cast<u32>(tag)},
               static_cast<u32>(count));
   });
